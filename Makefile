@@ -1,0 +1,44 @@
+# Everything runs in a virtual environment of the project's own; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test lint bench docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: java $(READY)  ## make the virtual environment and install everything into it
+
+java:
+	@sh scripts/ensure-java.sh
+
+$(READY): pyproject.toml scripts/make-venv.sh
+	@PYTHON="$(PYTHON)" sh scripts/make-venv.sh $(VENV)
+	@touch $@
+
+demo: setup  ## the main job on an embedded local Spark, in about a minute
+	@$(BIN)/eddyline demo
+
+test: setup lint  ## lint, types, layers, unit and Spark tests, doctests
+	@$(BIN)/python -m pytest
+
+lint: $(READY)  ## style, types, and the layers of the package
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup  ## run every benchmark and write its numbers under artifacts/ (DATA=folder of real data)
+	@mkdir -p artifacts
+	@$(BIN)/eddyline bench agreedy --json artifacts/agreedy.json
+	@$(BIN)/eddyline bench where --json artifacts/where.json $(if $(DATA),--data $(DATA))
+
+docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md
+	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md
+
+clean:  ## remove what was built
+	rm -rf $(VENV) artifacts build dist spark-warehouse

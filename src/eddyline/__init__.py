@@ -1,0 +1,54 @@
+"""Eddyline: adaptive query processing on PySpark.
+
+Spark gives every row the same plan. Eddyline gives each kind of row its own and learns which while
+the query runs.
+"""
+
+from eddyline.errors import (
+    EddylineError,
+    InvalidPolicyError,
+    InvalidPredicateError,
+    LookupTableError,
+    PredicateFailedError,
+)
+from eddyline.journal import Journal, Record
+from eddyline.ordering import (
+    AGreedy,
+    AsWritten,
+    Change,
+    Evidence,
+    Independent,
+    LocalSwaps,
+    Lottery,
+    Policy,
+    Sweep,
+)
+from eddyline.report import Report
+from eddyline.spark import Where, lookup, udf, where
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AGreedy",
+    "AsWritten",
+    "Change",
+    "EddylineError",
+    "Evidence",
+    "Independent",
+    "InvalidPolicyError",
+    "InvalidPredicateError",
+    "Journal",
+    "LocalSwaps",
+    "LookupTableError",
+    "Lottery",
+    "Policy",
+    "PredicateFailedError",
+    "Record",
+    "Report",
+    "Sweep",
+    "Where",
+    "__version__",
+    "lookup",
+    "udf",
+    "where",
+]

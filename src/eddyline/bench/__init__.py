@@ -1,0 +1,1 @@
+"""Benchmarks: each a subcommand of `eddyline bench`, seeded, with its numbers as JSON."""

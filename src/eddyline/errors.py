@@ -1,0 +1,23 @@
+"""Every error that Eddyline raises on purpose, so that a caller can catch them by kind."""
+
+from __future__ import annotations
+
+
+class EddylineError(Exception):
+    """Base of all errors raised by Eddyline. The message names what was wrong and the fix."""
+
+
+class InvalidPredicateError(EddylineError, ValueError):
+    """A predicate cannot be used as it was given: wrong kind, arity, return type or column."""
+
+
+class InvalidPolicyError(EddylineError, ValueError):
+    """The policy is unknown, or its parameters contradict each other."""
+
+
+class LookupTableError(EddylineError, ValueError):
+    """The table of a lookup cannot be shipped: too large, streaming, or keys that do not fit."""
+
+
+class PredicateFailedError(EddylineError, RuntimeError):
+    """A predicate raised on a row that no other predicate drops, and `on_error` is "raise"."""

@@ -1,0 +1,87 @@
+"""Errors are held back per row, and forgotten when another predicate drops the row.
+
+That is what makes reordering safe: a predicate may raise on rows that, in the written order, it
+would never have been shown. Only an error of a row that nothing drops is acted on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eddyline.errors import InvalidPredicateError, PredicateFailedError
+from eddyline.operators import Batch, Operator, Outcome
+from eddyline.operators.operator import Rows
+
+
+class HeldErrors:
+    """The errors of one batch.
+
+    A predicate that judges single rows names the rows at fault. One that judges many in a call
+    cannot: all rows of the failed call are put off, the other predicates thin them out, and only
+    what survives is asked about again, in ever smaller calls until the rows at fault stand alone.
+    """
+
+    def __init__(self) -> None:
+        self._by_row: dict[int, tuple[Operator, Exception]] = {}
+        self._put_off: list[tuple[Operator, Rows]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._by_row or self._put_off)
+
+    def ask(self, operator: Operator, batch: Batch, rows: Rows | None) -> tuple[Outcome, int]:
+        """Let the operator judge the rows; return its outcome and how many rows failed."""
+        try:
+            outcome = operator.evaluate(batch, rows)
+        except InvalidPredicateError:
+            raise
+        except Exception:
+            asked = np.arange(batch.rows) if rows is None else rows
+            self._put_off.append((operator, asked))
+            return Outcome(np.ones(len(asked), dtype=bool)), len(asked)
+        if outcome.errors is None:
+            return outcome, 0
+        for position, error in outcome.errors.items():
+            row = position if rows is None else int(rows[position])
+            self._by_row.setdefault(row, (operator, error))
+        return outcome, len(outcome.errors)
+
+    def settle(self, batch: Batch, alive: Rows, on_error: str) -> Rows:
+        """Act on the errors of rows that are still alive; return the rows that are kept."""
+        for number, (operator, rows) in enumerate(self._put_off, start=1):
+            again = np.intersect1d(rows, alive, assume_unique=True)
+            # The first row at fault is enough if there is no other call left to drop it.
+            first_only = on_error == "raise" and number == len(self._put_off)
+            dropped = self._isolate(operator, batch, again, first_only)
+            alive = np.setdiff1d(alive, dropped, assume_unique=True)
+        at_fault = [row for row in self._by_row if row in set(alive.tolist())]
+        if not at_fault or on_error == "keep":
+            return alive
+        if on_error == "drop":
+            return np.setdiff1d(alive, np.array(at_fault), assume_unique=True)
+        operator, error = self._by_row[min(at_fault)]
+        raise PredicateFailedError(
+            f"predicate {operator.name!r} raised {type(error).__name__}: {error}\n"
+            f"on the row: {batch.describe_row(min(at_fault), operator.columns)}\n"
+            f"No other predicate drops this row. Handle the value in the function, or pass "
+            f'on_error="drop" or on_error="keep" to el.where.'
+        ) from error
+
+    def _isolate(self, operator: Operator, batch: Batch, rows: Rows, first_only: bool) -> Rows:
+        """Ask about ever smaller parts; note single rows at fault; return the rows dropped."""
+        dropped: list[Rows] = [np.zeros(0, dtype=np.int64)]
+        parts = [rows]
+        while parts:
+            part = parts.pop()
+            if len(part) == 0:
+                continue
+            try:
+                dropped.append(part[~operator.evaluate(batch, part).passed])
+            except Exception as error:
+                if len(part) == 1:
+                    self._by_row.setdefault(int(part[0]), (operator, error))
+                    if first_only:
+                        break
+                    continue
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+        return np.concatenate(dropped)

@@ -1,0 +1,241 @@
+"""The router: rows in, verdicts out, learning on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.errors import EddylineError
+from eddyline.fabric.held_errors import HeldErrors
+from eddyline.fabric.segment import Segment
+from eddyline.fabric.totals import Totals
+from eddyline.journal import Journal, Record
+from eddyline.operators import Batch, ColumnReader, Operator
+from eddyline.operators.operator import BoolArray, Rows
+from eddyline.ordering import AsWritten, Policy, make_policy
+from eddyline.profile import Budget
+
+OnError = Literal["raise", "drop", "keep"]
+
+CHUNK_ROWS = 4_096
+FIRST_CHUNK_ROWS = 256
+ADVANCE_US = 20_000.0
+
+
+@dataclass(frozen=True)
+class RouterOptions:
+    """How a router treats errors and how much it may spend on learning.
+
+    Parameters
+    ----------
+    on_error
+        What becomes of a row on which a predicate raised and which no other drops.
+    budget
+        Time for profiling, as a share of the time inside predicates. None: unlimited.
+    chunk_rows
+        Larger batches are cut, so that a change of the rows is noticed within one chunk.
+    costs_us
+        What each predicate costs, in microseconds a row. None: measured. Given costs make a run
+        repeatable to the last decision.
+    seed
+        For everything random. None: different each time.
+
+    """
+
+    on_error: OnError = "raise"
+    budget: float | None = 0.02
+    chunk_rows: int = CHUNK_ROWS
+    costs_us: tuple[float, ...] | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in get_args(OnError):
+            raise EddylineError(
+                f"on_error is {self.on_error!r}; it must be 'raise', 'drop' or 'keep'"
+            )
+
+
+class Router:
+    """Sends each row through predicates until one drops it.
+
+    Predicates that may be reordered stand together in segments; a pinned predicate (one that is
+    not deterministic) keeps its written place and so ends one segment and begins another.
+
+    Parameters
+    ----------
+    operators
+        The predicates in written order.
+    readers
+        One for each column of the batches to come.
+    policy
+        Name or example of the policy; every segment gets its own copy.
+    pinned
+        Positions of predicates that must stay where they are written.
+    options
+        See `RouterOptions`.
+
+    Examples
+    --------
+    >>> from eddyline.operators import RowPredicate
+    >>> router = Router(
+    ...     [RowPredicate("even", (0,), lambda a: a % 2 == 0),
+    ...      RowPredicate("big", (0,), lambda a: a > 2)],
+    ...     [ColumnReader("a")])
+    >>> router.route([pa.array([1, 2, 3, 4])], rows=4)
+    array([False, False, False,  True])
+    >>> router.totals.seen.tolist()  # "big" saw only the even ones
+    [4, 2]
+
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        readers: Sequence[ColumnReader],
+        policy: str | Policy = "auto",
+        pinned: Collection[int] = (),
+        options: RouterOptions | None = None,
+        where: str = "",
+    ) -> None:
+        self.operators = list(operators)
+        self.readers = list(readers)
+        self.options = options or RouterOptions()
+        self.totals = Totals(len(self.operators))
+        self.journal = Journal()
+        self._where = where
+        self._rows = 0
+        self._rows_next = FIRST_CHUNK_ROWS
+        self.segments = self._make_segments(policy, set(pinned))
+
+    def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
+        """Return a verdict for each row: True keeps it."""
+        chunk_rows = self._chunk_rows()
+        if rows <= chunk_rows:
+            return self._route_chunk(Batch(columns, self.readers, rows))
+        verdicts = []
+        start = 0
+        while start < rows:
+            length = min(self._chunk_rows(), rows - start)
+            chunk = [column.slice(start, length) for column in columns]
+            verdicts.append(self._route_chunk(Batch(chunk, self.readers, length)))
+            start += length
+        return np.concatenate(verdicts)
+
+    def order(self) -> list[str]:
+        """Return the order in use, as names of predicates."""
+        return [name for s in self.segments for name in s.names(s.policy.order)]
+
+    def close(self) -> None:
+        """End what a task has opened; the router itself can go on."""
+        for operator in self.operators:
+            operator.close()
+
+    # --- what was learnt, to hand on ---------------------------------------------------------
+
+    def knowledge(self) -> list[dict[str, Any]]:
+        """Return, for each segment, its order, costs and profile tuples, as plain values."""
+        return [
+            {
+                "order": list(segment.policy.order),
+                "cost_us": [
+                    round(cost.per_row_us, 4) if cost.known else None for cost in segment.costs
+                ],
+                "tuples": pack_tuples(segment.policy.evidence()),
+            }
+            for segment in self.segments
+        ]
+
+    def resume(self, knowledge: Sequence[dict[str, Any]]) -> None:
+        """Start from what another router of the same predicates has learnt."""
+        for segment, known in zip(self.segments, knowledge, strict=True):
+            segment.policy.adopt(known["order"])
+            for cost, us in zip(segment.costs, known["cost_us"], strict=True):
+                if us is not None:
+                    cost.add(CHUNK_ROWS, us * CHUNK_ROWS)
+            segment.policy.teach(unpack_tuples(known["tuples"], len(segment.operators)))
+        self._rows_next = self.options.chunk_rows
+        self._write("start", {"order": self.order()})
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _make_segments(self, policy: str | Policy, pinned: set[int]) -> list[Segment]:
+        runs: list[list[int]] = []
+        for index in range(len(self.operators)):
+            if index in pinned or not runs or runs[-1][-1] in pinned:
+                runs.append([index])
+            else:
+                runs[-1].append(index)
+        seeds = np.random.SeedSequence(self.options.seed).generate_state(2 * len(runs) or 1)
+        costs_us = self.options.costs_us
+        segments = []
+        for number, run in enumerate(runs):
+            own = AsWritten() if run[0] in pinned else make_policy(policy)
+            own.start(len(run), seed=int(seeds[2 * number]))
+            segments.append(
+                Segment(
+                    [self.operators[index] for index in run],
+                    run,
+                    own,
+                    Budget(self.options.budget, ADVANCE_US),
+                    self._write,
+                    int(seeds[2 * number + 1]),
+                    costs_us and [costs_us[index] for index in run],
+                )
+            )
+        return segments
+
+    def _chunk_rows(self) -> int:
+        # A router that knows nothing begins with small chunks: it has an order after the first.
+        return min(self._rows_next, self.options.chunk_rows)
+
+    def _route_chunk(self, batch: Batch) -> BoolArray:
+        errors = HeldErrors()
+        alive: Rows | None = None
+        for segment in self.segments:
+            alive = segment.run(batch, alive, errors, self.totals)
+        if errors:
+            survivors = np.arange(batch.rows) if alive is None else alive
+            alive = errors.settle(batch, survivors, self.options.on_error)
+        self._rows += batch.rows
+        self._rows_next = min(2 * self._rows_next, self.options.chunk_rows)
+        self.totals.rows += batch.rows
+        if alive is None:
+            self.totals.kept += batch.rows
+            return np.ones(batch.rows, dtype=bool)
+        self.totals.kept += len(alive)
+        verdict = np.zeros(batch.rows, dtype=bool)
+        verdict[alive] = True
+        return verdict
+
+    def _write(self, kind: str, numbers: dict[str, Any]) -> None:
+        self.journal.write(Record(kind, self._rows, numbers, self._where))
+
+
+def pack_tuples(tuples: BoolArray) -> str:
+    """Return profile tuples as text that fits into JSON.
+
+    Examples
+    --------
+    >>> pack_tuples(np.array([[True, False], [True, True]]))
+    '80c0'
+
+    """
+    return np.packbits(tuples, axis=1).tobytes().hex()
+
+
+def unpack_tuples(packed: str, filters: int) -> BoolArray:
+    """Read what `pack_tuples` wrote.
+
+    Examples
+    --------
+    >>> unpack_tuples("80c0", filters=2).tolist()
+    [[True, False], [True, True]]
+
+    """
+    bytes_per_tuple = (filters + 7) // 8
+    raw = np.frombuffer(bytes.fromhex(packed), dtype=np.uint8).reshape(-1, bytes_per_tuple)
+    return np.unpackbits(raw, axis=1, count=filters).astype(bool)

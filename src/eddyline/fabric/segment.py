@@ -1,0 +1,334 @@
+"""A segment: predicates that may be reordered among themselves, and the policy that does it.
+
+The property correctness rests on: whatever the order, a row leaves the segment exactly if no
+predicate of the segment drops it. Everything else here is about doing that with less work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eddyline.fabric.held_errors import HeldErrors
+from eddyline.fabric.totals import Totals
+from eddyline.fabric.trial import Trial
+from eddyline.operators import Batch, Operator
+from eddyline.operators.operator import BoolArray, Rows
+from eddyline.ordering import Change, Evidence, Policy
+from eddyline.ordering.policy import FloatArray, IntArray
+from eddyline.ordering.static import ordering_cost
+from eddyline.profile import Budget, CostModel, RateDrift
+
+BURST_TUPLES = 100
+WRITTEN_MEMORY_TUPLES = 200
+
+
+class Segment:
+    """Runs batches through its predicates and learns from them.
+
+    Parameters
+    ----------
+    operators
+        The predicates, in written order.
+    indices
+        Their positions among all predicates of the router.
+    policy
+        Decides the order; already started.
+    budget
+        Limits the time spent on profiling.
+    write
+        Called with the kind and the numbers of each decision.
+    seed
+        For the choice of rows to profile.
+    costs_us
+        What the predicates cost, if that is not to be measured.
+
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        indices: Sequence[int],
+        policy: Policy,
+        budget: Budget,
+        write: Callable[[str, dict[str, Any]], None],
+        seed: int,
+        costs_us: Sequence[float] | None = None,
+    ) -> None:
+        self.operators = list(operators)
+        self.indices = np.array(indices)
+        self.policy = policy
+        self.budget = budget
+        self.costs = [CostModel() for _ in self.operators]
+        self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
+        self._write = write
+        self._rng = np.random.default_rng(seed)
+        self._drift = RateDrift()
+        self._trial: Trial | None = None
+        self._written_reach: FloatArray | None = None
+        self._burst_due = policy.watches_drift
+        self._learns = policy.learns and len(self.operators) > 1
+        self._was_short = False
+
+    def names(self, order: Sequence[int]) -> list[str]:
+        """Return an order as the names of its predicates."""
+        return [self.operators[filter_].name for filter_ in order]
+
+    def cost_us(self) -> FloatArray:
+        """Return what each predicate costs for one more row; a guess where nothing was seen."""
+        if self._given_costs_us is not None:
+            return self._given_costs_us
+        known = [cost.per_row_us for cost in self.costs if cost.known]
+        guess = sum(known) / len(known) if known else 1.0
+        return np.array(
+            [max(cost.per_row_us if cost.known else guess, 1e-4) for cost in self.costs]
+        )
+
+    def run(
+        self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
+    ) -> Rows | None:
+        """Return the rows, of those given, that no predicate of the segment drops."""
+        began = time.perf_counter()
+        order = self.policy.order
+        filters = len(self.operators)
+        seen = np.zeros(filters, dtype=np.int64)
+        passed = np.zeros(filters, dtype=np.int64)
+        entered, entered_count = alive, batch.rows if alive is None else len(alive)
+        count = entered_count
+        survivors: list[Rows | None] = []
+        busy_us = 0.0
+        for filter_ in order:
+            if count == 0:
+                break
+            operator = self.operators[filter_]
+            converting_us = batch.converting_us
+            asked = time.perf_counter()
+            outcome, failed = errors.ask(operator, batch, alive)
+            elapsed_us = (time.perf_counter() - asked) * 1e6
+            busy_us += elapsed_us
+            self.costs[filter_].add(count, elapsed_us - (batch.converting_us - converting_us))
+            passed_count = int(np.count_nonzero(outcome.passed))
+            seen[filter_], passed[filter_] = count, passed_count
+            index = self.indices[filter_]
+            totals.busy_us[index] += elapsed_us
+            totals.failed[index] += failed
+            if passed_count < count:
+                alive = outcome.passed.nonzero()[0] if alive is None else alive[outcome.passed]
+            survivors.append(alive)
+            count = passed_count
+        totals.seen[self.indices] += seen
+        totals.passed[self.indices] += passed
+        self.budget.earn(self._booked_us(busy_us, seen))
+        spent_us = 0.0
+        if self._learns:
+            spent_us = self._learn(batch, entered, entered_count, survivors, seen, passed, totals)
+            self._estimate_written_order(entered_count, count, seen, passed, totals)
+        else:
+            totals.written_seen[self.indices] += seen
+        whole_us = (time.perf_counter() - began) * 1e6
+        totals.routing_us += max(0.0, whole_us - busy_us - spent_us)
+        return alive
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        batch: Batch,
+        entered: Rows | None,
+        entered_count: int,
+        survivors: list[Rows | None],
+        seen: IntArray,
+        passed: IntArray,
+        totals: Totals,
+    ) -> float:
+        """Profile if it is time to, tell the policy, act on its answer; return what it took."""
+        order = self.policy.order
+        by_position = list(order)
+        if self.policy.watches_drift and self._drift.update(
+            seen[by_position], (seen - passed)[by_position]
+        ):
+            self._write("drift", {"order": self.names(order)})
+            self.policy.forget()
+            self._burst_due = True
+        tuples, profiling_us = self._profile(batch, entered, entered_count, survivors, totals)
+        if len(tuples) == 0 and self.policy.profile_probability > 0 and self._trial is None:
+            return profiling_us  # nothing new to learn from
+        cost_us = self.cost_us()
+        change = None
+        if len(tuples) or self.policy.profile_probability == 0:
+            evidence = Evidence(entered_count, order, seen, passed, cost_us, tuples)
+            change = self.policy.learn(evidence)
+        if change is not None:
+            self._begin_trial(change, evidence)
+        elif self._trial is not None:
+            self._continue_trial(entered_count, float(seen @ cost_us))
+        return profiling_us
+
+    def _profile(
+        self,
+        batch: Batch,
+        entered: Rows | None,
+        entered_count: int,
+        survivors: list[Rows | None],
+        totals: Totals,
+    ) -> tuple[BoolArray, float]:
+        """Evaluate some dropped rows in full; return their profile tuples and what it took."""
+        filters = len(self.operators)
+        nothing: BoolArray = np.zeros((0, filters), dtype=bool)
+        wanted_count = self._rows_to_profile(entered_count)
+        if wanted_count == 0:
+            return nothing, 0.0
+        began = time.perf_counter()
+        picked = np.unique(self._rng.integers(0, entered_count, wanted_count))
+        rows = picked if entered is None else entered[picked]
+        dropped_at = _positions_of_drop(rows, survivors)
+        is_dropped = dropped_at < len(survivors)
+        rows, dropped_at = rows[is_dropped], dropped_at[is_dropped]
+        if len(rows) == 0:
+            return nothing, 0.0
+        order = np.array(self.policy.order)
+        tuples = np.zeros((len(rows), filters), dtype=bool)
+        tuples[np.arange(len(rows)), order[dropped_at]] = True
+        wanted = np.zeros((filters, filters), dtype=bool)
+        for position in range(filters):
+            wanted[position, list(self.policy.wanted(position))] = True
+        asked_counts = np.zeros(filters, dtype=np.int64)
+        for position in range(1, filters):
+            asked = wanted[dropped_at, position]
+            if asked.any():
+                filter_ = int(order[position])
+                tuples[asked, filter_] = self._drops(filter_, batch, rows[asked], totals)
+                asked_counts[filter_] = np.count_nonzero(asked)
+        self._burst_due = False
+        if wanted[np.triu_indices(filters, 1)].all():
+            self._remember_written_order(tuples)
+        elapsed_us = (time.perf_counter() - began) * 1e6
+        totals.profiling_us += elapsed_us
+        self.budget.pay(self._booked_us(elapsed_us, asked_counts))
+        return tuples, elapsed_us
+
+    def _booked_us(self, measured_us: float, evaluations: IntArray) -> float:
+        """Return the time for the budget: as measured, or by the given costs if there are any."""
+        given = self._given_costs_us
+        return measured_us if given is None else float(evaluations @ given)
+
+    def _rows_to_profile(self, entered_count: int) -> int:
+        probability = self.policy.profile_probability
+        if probability <= 0 or entered_count == 0:
+            return 0
+        if not self.budget.allows(urgent=self._burst_due):
+            if not self._was_short:
+                self._write("budget", {"share": self.budget.share})
+            self._was_short = True
+            return 0
+        regular = int(self._rng.binomial(entered_count, probability))
+        return max(regular, min(BURST_TUPLES, entered_count // 4)) if self._burst_due else regular
+
+    def _drops(self, filter_: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
+        """Ask a predicate about rows that are dropped already; an error of theirs is no error."""
+        operator = self.operators[filter_]
+        converting_us = batch.converting_us
+        asked = time.perf_counter()
+        try:
+            dropped = ~operator.evaluate(batch, rows).passed
+        except Exception:
+            return np.zeros(len(rows), dtype=bool)
+        elapsed_us = (time.perf_counter() - asked) * 1e6
+        self.costs[filter_].add(len(rows), elapsed_us - (batch.converting_us - converting_us))
+        totals.profiled[self.indices[filter_]] += len(rows)
+        return dropped
+
+    # --- trials -----------------------------------------------------------------------------
+
+    def _begin_trial(self, change: Change, evidence: Evidence) -> None:
+        self._drift.restart()
+        numbers = {
+            "before": self.names(change.before),
+            "after": self.names(change.after),
+            "cost_us": dict(
+                zip(
+                    self.names(range(len(self.operators))),
+                    evidence.cost_us.round(3).tolist(),
+                    strict=True,
+                )
+            ),
+            **{k: round(v, 4) if isinstance(v, float) else v for k, v in change.numbers.items()},
+        }
+        self._write("reorder", numbers)
+        if not self.policy.settles:
+            return
+        last_chunk_us = float(evidence.seen @ evidence.cost_us) / max(evidence.rows, 1)
+        tuples = self.policy.evidence()
+        expected_us = last_chunk_us
+        if len(tuples):
+            # The old order on the very rows that spoke against it, dropped and kept ones alike.
+            last = change.before[-1]
+            kept_share = float(evidence.passed[last]) / max(evidence.rows, 1)
+            old_us = ordering_cost(change.before, tuples, evidence.cost_us)
+            all_us = float(evidence.cost_us.sum())
+            expected_us = kept_share * all_us + (1 - kept_share) * old_us
+        self._trial = Trial(change.before, change.after, max(expected_us, last_chunk_us))
+
+    def _continue_trial(self, rows: int, spent_us: float) -> None:
+        trial = self._trial
+        assert trial is not None
+        trial.add(rows, spent_us)
+        if not trial.is_over:
+            return
+        self._trial = None
+        kind = "reverted" if trial.is_worse else "kept"
+        self._write(
+            kind,
+            {
+                "before": self.names(trial.before),
+                "after": self.names(trial.after),
+                "expected_us": round(trial.expected_us, 4),
+                "measured_us": round(trial.measured_us, 4),
+            },
+        )
+        if trial.is_worse:
+            self.policy.adopt(trial.before)
+            self._drift.restart()
+            self._burst_due = self.policy.watches_drift
+
+    # --- what the written order would have done ----------------------------------------------
+
+    def _remember_written_order(self, tuples: BoolArray) -> None:
+        reach = np.ones(len(self.operators))
+        reach[1:] = (~np.logical_or.accumulate(tuples, axis=1))[:, :-1].mean(axis=0)
+        if self._written_reach is None:
+            self._written_reach = reach
+        else:
+            weight = len(tuples) / (len(tuples) + WRITTEN_MEMORY_TUPLES)
+            self._written_reach = (1 - weight) * self._written_reach + weight * reach
+
+    def _estimate_written_order(
+        self, entered: int, left: int, seen: IntArray, passed: IntArray, totals: Totals
+    ) -> None:
+        """Estimate how many rows would have reached each predicate in the written order."""
+        if self.policy.order == tuple(range(len(self.operators))):
+            totals.written_seen[self.indices] += seen
+            return
+        if self._written_reach is not None:
+            written = left + (entered - left) * self._written_reach
+        else:  # no profile that tells: as if the predicates were independent
+            rates = np.where(seen > 0, passed / np.maximum(seen, 1), 1.0)
+            written = entered * np.concatenate([[1.0], np.cumprod(rates)[:-1]])
+        totals.written_seen[self.indices] += written
+
+
+def _positions_of_drop(rows: Rows, survivors: list[Rows | None]) -> IntArray:
+    """Return the position at which each row was dropped; len(survivors) if it was not."""
+    dropped_at = np.full(len(rows), len(survivors), dtype=np.int64)
+    for position in range(len(survivors) - 1, -1, -1):
+        left = survivors[position]
+        if left is None:  # nothing dropped up to here
+            break
+        where = np.searchsorted(left, rows)
+        inside = where < len(left)
+        inside[inside] = left[where[inside]] == rows[inside]
+        dropped_at[~inside] = position
+    return dropped_at

@@ -1,0 +1,92 @@
+"""What a router has done, as sums that can be added up over tasks and workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over rows. Arrays are indexed by predicate, in written order.
+
+    Parameters
+    ----------
+    predicates
+        How many predicates there are.
+    rows, kept
+        Rows taken in, and rows that every predicate let through.
+    seen, passed, failed
+        Rows that reached each predicate, that it let through, on which it raised.
+    busy_us
+        Time spent inside each predicate, for rows that had to be judged.
+    profiled
+        Rows evaluated only to learn from, by predicate.
+    written_seen
+        Estimate of the rows that would have reached each predicate in the written order.
+    profiling_us, routing_us
+        Time spent on evaluating rows only to learn from; on everything else that is not a
+        predicate: choosing the order, keeping track of rows, deciding.
+
+    Examples
+    --------
+    >>> one, other = Totals(2), Totals(2)
+    >>> one.rows, other.rows = 10, 5
+    >>> one.add(other)
+    >>> one.rows
+    15
+
+    """
+
+    predicates: int
+    rows: int = 0
+    kept: int = 0
+    profiling_us: float = 0.0
+    routing_us: float = 0.0
+    seen: IntArray = field(init=False)
+    passed: IntArray = field(init=False)
+    failed: IntArray = field(init=False)
+    profiled: IntArray = field(init=False)
+    busy_us: FloatArray = field(init=False)
+    written_seen: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in _INTS:
+            setattr(self, name, np.zeros(self.predicates, dtype=np.int64))
+        for name in _FLOATS:
+            setattr(self, name, np.zeros(self.predicates))
+
+    def add(self, other: Totals) -> None:
+        """Add another router's sums to these."""
+        for name in (*_SCALARS, *_INTS, *_FLOATS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as they travel in JSON."""
+        plain: dict[str, Any] = {name: getattr(self, name) for name in _SCALARS}
+        plain.update({name: getattr(self, name).tolist() for name in _INTS})
+        plain.update({name: getattr(self, name).round(1).tolist() for name in _FLOATS})
+        plain["predicates"] = self.predicates
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Totals:
+        """Read what `to_dict` wrote."""
+        totals = cls(plain["predicates"])
+        for name in _SCALARS:
+            setattr(totals, name, plain[name])
+        for name in (*_INTS, *_FLOATS):
+            kind = np.int64 if name in _INTS else np.float64
+            setattr(totals, name, np.array(plain[name], dtype=kind))
+        return totals
+
+
+_SCALARS = ("rows", "kept", "profiling_us", "routing_us")
+_INTS = ("seen", "passed", "failed", "profiled")
+_FLOATS = ("busy_us", "written_seen")

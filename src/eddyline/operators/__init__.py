@@ -1,0 +1,20 @@
+"""Operators that drop rows: predicates in Python and lookups. None of them knows who orders it."""
+
+from eddyline.operators.batch import Batch, ColumnReader
+from eddyline.operators.iterator import PerBatch
+from eddyline.operators.lookup import Lookup, LookupTable
+from eddyline.operators.operator import Operator, Outcome
+from eddyline.operators.predicate import ArrowPredicate, PandasPredicate, RowPredicate
+
+__all__ = [
+    "ArrowPredicate",
+    "Batch",
+    "ColumnReader",
+    "Lookup",
+    "LookupTable",
+    "Operator",
+    "Outcome",
+    "PandasPredicate",
+    "PerBatch",
+    "RowPredicate",
+]

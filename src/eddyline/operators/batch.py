@@ -1,0 +1,129 @@
+"""A batch of rows as Arrow columns, converted only where and when somebody needs it.
+
+A column that several Python predicates read is converted to Python objects once; a predicate that
+runs after others converts only the rows that are still alive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+class ColumnReader:
+    """How a column is named, and how it becomes Python objects or a pandas Series.
+
+    Subclass it where a column needs more than Arrow's own conversion.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def to_objects(self, array: pa.Array) -> list[Any]:
+        """Return the values as Python objects."""
+        values: list[Any] = array.to_pylist()
+        return values
+
+    def to_pandas(self, array: pa.Array) -> Any:
+        """Return the values as a pandas Series."""
+        return array.to_pandas()
+
+
+class Batch:
+    """Some rows, by column.
+
+    Parameters
+    ----------
+    columns
+        Arrow arrays of one length.
+    readers
+        One for each column.
+
+    Examples
+    --------
+    >>> batch = Batch([pa.array([10, None, 30])], [ColumnReader("a")])
+    >>> batch.objects(0, None)
+    [10, None, 30]
+    >>> batch.objects(0, np.array([2]))
+    [30]
+
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[pa.Array],
+        readers: Sequence[ColumnReader],
+        rows: int | None = None,
+    ) -> None:
+        self.columns = columns
+        self.readers = readers
+        self.rows = len(columns[0]) if rows is None else rows
+        self._converted: dict[int, _Converted] = {}
+        #: Time spent on making Python objects. It is shared by all who read the column, so it
+        #: must not count as the cost of whoever happened to be first.
+        self.converting_us = 0.0
+
+    def arrow(self, column: int, rows: Rows | None) -> pa.Array:
+        """Return the column's values in the given rows as an Arrow array."""
+        array = self.columns[column]
+        return array if rows is None else array.take(pa.array(rows))
+
+    def pandas(self, column: int, rows: Rows | None) -> Any:
+        """Return the column's values in the given rows as a pandas Series or DataFrame."""
+        return self.readers[column].to_pandas(self.arrow(column, rows))
+
+    def objects(self, column: int, rows: Rows | None) -> list[Any]:
+        """Return the column's values in the given rows as Python objects."""
+        converted = self._converted.get(column)
+        if converted is not None:
+            found = converted.find(rows)
+            if found is not None:
+                return found
+        began = time.perf_counter()
+        values = self.readers[column].to_objects(self.arrow(column, rows))
+        self.converting_us += (time.perf_counter() - began) * 1e6
+        if converted is None:
+            self._converted[column] = _Converted(values, rows)
+        return values
+
+    def describe_row(self, row: int, columns: Sequence[int]) -> str:
+        """Return a row's values for an error message, each cut to a readable length."""
+        parts = []
+        for column in columns:
+            text = repr(self.readers[column].to_objects(self.columns[column].slice(row, 1))[0])
+            short = text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+            parts.append(f"{self.readers[column].name}={short}")
+        return ", ".join(parts)
+
+
+class _Converted:
+    """Python objects of a column, for all rows of the batch or for some of them."""
+
+    def __init__(self, values: list[Any], rows: Rows | None) -> None:
+        self._values = values
+        self._rows = rows
+        self._indexable: NDArray[np.object_] | None = None
+
+    def find(self, rows: Rows | None) -> list[Any] | None:
+        """Return the objects of the given rows if all of them are here."""
+        if rows is None:
+            return self._values if self._rows is None else None
+        positions = rows
+        if self._rows is not None:
+            if len(rows) == 0 or len(self._rows) == 0:
+                return [] if len(rows) == 0 else None
+            positions = np.searchsorted(self._rows, rows)
+            positions = np.minimum(positions, len(self._rows) - 1)
+            if not np.array_equal(self._rows[positions], rows):
+                return None
+        if self._indexable is None:
+            self._indexable = np.fromiter(self._values, dtype=object, count=len(self._values))
+        found: list[Any] = self._indexable[positions].tolist()
+        return found

@@ -1,0 +1,145 @@
+"""The interface between the router and whatever decides the order of the filters.
+
+A policy never sees rows, columns or Spark: it is told what a batch showed and answers with an
+order. The router asks for `order` before each batch and calls `learn` after it.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What one batch showed. Arrays are indexed by filter, not by position.
+
+    Parameters
+    ----------
+    rows
+        Rows of the batch.
+    order
+        The order that the batch was evaluated in.
+    seen, passed
+        Rows that reached each filter, and rows that it let through.
+    cost_us
+        What each filter costs, in microseconds a row, over a recent window; always positive.
+    tuples
+        Profile tuples: for rows that were dropped and chosen for profiling, which filters drop
+        them. A filter that the policy did not ask for (`Policy.wanted`) reads False.
+
+    """
+
+    rows: int
+    order: tuple[int, ...]
+    seen: IntArray
+    passed: IntArray
+    cost_us: FloatArray
+    tuples: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new order, and the numbers that it was decided on."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Policy(abc.ABC):
+    """Decides in which order filters are evaluated. Subclass it to bring your own.
+
+    Only `learn` must be written. `profile_probability` says how many of the dropped rows the
+    router should profile, and `wanted` which further filters to evaluate on such a row.
+
+    Examples
+    --------
+    A policy that puts the filter first that dropped the largest share of what it saw:
+
+    >>> class MostSelective(Policy):
+    ...     name = "most_selective"
+    ...     def learn(self, evidence):
+    ...         drop_rate = 1 - evidence.passed / np.maximum(evidence.seen, 1)
+    ...         return self.change_to(np.argsort(-drop_rate, kind="stable").tolist())
+    >>> policy = MostSelective()
+    >>> policy.start(filters=2)
+    >>> evidence = Evidence(
+    ...     rows=10, order=(0, 1), seen=np.array([10, 9]), passed=np.array([9, 1]),
+    ...     cost_us=np.ones(2), tuples=np.zeros((0, 2), dtype=bool))
+    >>> policy.learn(evidence).after, policy.order
+    ((1, 0), (1, 0))
+
+    """
+
+    name: ClassVar[str]
+    #: Share of the dropped rows to profile, 0 for none.
+    profile_probability: float = 0.0
+    #: Whether there is anything to learn at all.
+    learns: bool = True
+    #: Whether one order is kept until there is reason to change it (a lottery draws every time).
+    settles: bool = True
+    #: Whether to profile anew at once when the rows visibly change, whatever the probability.
+    watches_drift: bool = False
+
+    filters: int = 0
+    order: tuple[int, ...] = ()
+
+    def start(
+        self, filters: int, order: Sequence[int] | None = None, seed: int | None = None
+    ) -> None:
+        """Begin with the given order, or with the filters as written."""
+        self.filters = filters
+        self.order = tuple(range(filters)) if order is None else tuple(order)
+        if sorted(self.order) != list(range(filters)):
+            raise ValueError(f"{list(self.order)} is no order of {filters} filters")
+        self.rng = np.random.default_rng(seed)
+        self.reset()
+
+    def reset(self) -> None:  # noqa: B027  an optional hook, not a forgotten abstract method
+        """Prepare whatever the policy keeps; called by `start`."""
+
+    def wanted(self, position: int) -> Sequence[int]:
+        """Return the later positions to evaluate on a profiled row dropped at `position`."""
+        return range(position + 1, self.filters) if self.profile_probability > 0 else ()
+
+    @abc.abstractmethod
+    def learn(self, evidence: Evidence) -> Change | None:
+        """Take a batch into account; return the change if the order is now another.
+
+        A policy that asks for profile tuples is called only when there are new ones.
+        """
+
+    def forget(self) -> None:
+        """Discard the evidence so far, because the rows are no longer what they were."""
+        self.reset()
+
+    def adopt(self, order: Sequence[int]) -> None:
+        """Go on with an order decided elsewhere."""
+        self.order = tuple(order)
+        self.reset()
+
+    def evidence(self) -> BoolArray:
+        """Return the profile tuples this policy decides on, for other routers to start from."""
+        return np.zeros((0, self.filters), dtype=bool)
+
+    def teach(self, tuples: BoolArray) -> None:  # noqa: B027  optional, as above
+        """Start from profile tuples that another router has collected."""
+
+    def change_to(self, order: Sequence[int], **numbers: Any) -> Change | None:
+        """Set the order; return the change, or None if it is the order in use."""
+        after = tuple(int(filter_) for filter_ in order)
+        if after == self.order:
+            return None
+        change = Change(self.order, after, numbers)
+        self.order = after
+        return change

@@ -1,0 +1,265 @@
+"""The report: what a filter has seen, learnt and saved, for a terminal, a notebook or a file."""
+
+from __future__ import annotations
+
+import html
+import io
+import pathlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eddyline.journal import Record
+
+CHANGES_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateLine:
+    """The numbers of one predicate. `kind` is "spark" for those that Spark evaluates itself."""
+
+    name: str
+    kind: str
+    seen: int = 0
+    passed: int = 0
+    failed: int = 0
+    profiled: int = 0
+    busy_us: float = 0.0
+    written_seen: float = 0.0
+
+    @property
+    def selectivity(self) -> float | None:
+        """The share of rows that it let through, of those that reached it."""
+        return self.passed / self.seen if self.seen else None
+
+    @property
+    def cost_us(self) -> float | None:
+        """Microseconds a row."""
+        return self.busy_us / self.seen if self.seen else None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was learnt and saved. Print it, show it in a notebook, or take the numbers from it.
+
+    Parameters
+    ----------
+    name, policy
+        Of the filter.
+    lines
+        One for each predicate, in written order.
+    rows, kept
+        Rows that reached Python, and rows that passed everything.
+    orders
+        The orders in use, most used first, each with the number of workers that use it.
+    changes
+        The journal's records of changes of the order.
+    profiling_us, routing_us
+        Time spent on evaluating rows only to learn from, and on routing and deciding.
+    budget
+        What profiling may take, as a share of the time inside predicates.
+
+    Examples
+    --------
+    >>> report = Report("where", "agreedy",
+    ...     [PredicateLine("calm", "row", seen=100, passed=10, busy_us=200.0, written_seen=100),
+    ...      PredicateLine("short", "row", seen=10, passed=5, busy_us=10.0, written_seen=10)],
+    ...     rows=100, kept=5)
+    >>> report.evaluations, report.evaluations_by_spark
+    (110, 200)
+
+    """
+
+    name: str
+    policy: str
+    lines: Sequence[PredicateLine]
+    rows: int
+    kept: int
+    orders: Sequence[tuple[list[str], int]] = ()
+    changes: Sequence[Record] = field(default_factory=list)
+    profiling_us: float = 0.0
+    routing_us: float = 0.0
+    budget: float | None = None
+
+    @property
+    def _routed(self) -> list[PredicateLine]:
+        return [line for line in self.lines if line.kind != "spark" or line.seen]
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of Python predicates and lookups, those for learning included."""
+        return sum(line.seen + line.profiled for line in self._routed)
+
+    @property
+    def evaluations_as_written(self) -> int:
+        """An estimate of what the written order would have needed."""
+        return round(sum(line.written_seen for line in self._routed))
+
+    @property
+    def evaluations_by_spark(self) -> int:
+        """What Spark's own filter does: every predicate on every row."""
+        return self.rows * len(self._routed)
+
+    @property
+    def busy_us(self) -> float:
+        """Time inside predicates, for rows that had to be judged."""
+        return sum(line.busy_us for line in self._routed)
+
+    @property
+    def overhead(self) -> float:
+        """Share of the time that went into routing, profiling and learning."""
+        whole_us = self.busy_us + self.profiling_us + self.routing_us
+        return (self.profiling_us + self.routing_us) / whole_us if whole_us else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "name": self.name,
+            "policy": self.policy,
+            "rows": self.rows,
+            "kept": self.kept,
+            "evaluations": self.evaluations,
+            "evaluations_as_written": self.evaluations_as_written,
+            "evaluations_by_spark": self.evaluations_by_spark,
+            "busy_us": self.busy_us,
+            "profiling_us": self.profiling_us,
+            "routing_us": self.routing_us,
+            "overhead": self.overhead,
+            "budget": self.budget,
+            "orders": [{"order": order, "workers": workers} for order, workers in self.orders],
+            "predicates": [
+                {
+                    "name": line.name,
+                    "kind": line.kind,
+                    "seen": line.seen,
+                    "passed": line.passed,
+                    "failed": line.failed,
+                    "profiled": line.profiled,
+                    "selectivity": line.selectivity,
+                    "cost_us": line.cost_us,
+                }
+                for line in self.lines
+            ],
+            "changes": [record.to_dict() for record in self.changes],
+        }
+
+    # --- views -------------------------------------------------------------------------------
+
+    def _summary(self) -> list[str]:
+        if not self._routed:
+            return ["Spark evaluates all predicates itself; there is nothing to route."]
+        if self.rows == 0:
+            return ["No rows seen yet. Run an action on the filtered DataFrame, or start a stream."]
+        lines = [
+            f"{self.rows:,} rows reached Python, {self.kept:,} kept",
+            f"evaluations: {self.evaluations:,} done"
+            f" | about {self.evaluations_as_written:,} in the written order"
+            f" | {self.evaluations_by_spark:,} in Spark's own filter",
+            f"time in predicates {self.busy_us / 1e6:.2f} s, "
+            f"routing and learning {self.overhead:.1%} of the whole",
+        ]
+        if self.orders:
+            shown = [
+                f"{' → '.join(order)}" + (f" ({workers} workers)" if workers > 1 else "")
+                for order, workers in self.orders[:3]
+            ]
+            lines.append("order in use: " + "; ".join(shown))
+        return lines
+
+    def _change_lines(self) -> list[str]:
+        lines = []
+        for record in list(self.changes)[-CHANGES_SHOWN:]:
+            numbers = record.numbers
+            if record.kind == "drift":
+                text = "the rows changed; learning anew"
+            else:
+                verb = "went back to" if record.kind == "reverted" else "changed to"
+                target = numbers["before"] if record.kind == "reverted" else numbers["after"]
+                text = f"{verb} {' → '.join(target)}"
+                if "cost_before_us" in numbers:
+                    text += (
+                        f"  ({numbers['cost_before_us']:.2f} → "
+                        f"{numbers['cost_after_us']:.2f} µs a dropped row)"
+                    )
+            lines.append(f"{record.at_rows:>12,} rows  {text}  [{record.where}]")
+        return lines
+
+    def _cells(self, line: PredicateLine) -> list[str]:
+        if line.kind == "spark" and not line.seen:
+            return [line.name, "in Spark", "", "", "", "", ""]
+        return [
+            line.name,
+            line.kind,
+            f"{line.seen:,}",
+            f"{line.passed:,}",
+            "" if line.selectivity is None else f"{line.selectivity:.1%}",
+            "" if line.cost_us is None else f"{line.cost_us:.2f}",
+            f"{line.failed:,}" if line.failed else "",
+        ]
+
+    _HEADINGS = ("predicate", "kind", "seen", "passed", "share", "µs a row", "raised on")
+
+    def __rich__(self) -> RenderableType:
+        table = Table(title=f"{self.name} (policy {self.policy})", title_justify="left")
+        for number, heading in enumerate(self._HEADINGS):
+            table.add_column(heading, justify="left" if number < 2 else "right", overflow="fold")
+        for line in self.lines:
+            table.add_row(*[Text(cell) for cell in self._cells(line)])
+        parts: list[RenderableType] = [table, *[Text(line) for line in self._summary()]]
+        changes = self._change_lines()
+        if changes:
+            more = len(self.changes) - len(changes)
+            heading = f"order changes ({len(self.changes):,}"
+            parts.append(Text(heading + (f", the last {len(changes)}):" if more else "):")))
+            parts += [Text(line) for line in changes]
+        return Group(*parts)
+
+    def __str__(self) -> str:
+        buffer = io.StringIO()
+        Console(file=buffer, width=110, force_terminal=False).print(self)
+        return buffer.getvalue().rstrip()
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in self._HEADINGS)
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:{"left" if number < 2 else "right"}">'
+                f"{html.escape(cell)}</td>"
+                for number, cell in enumerate(self._cells(line))
+            )
+            + "</tr>"
+            for line in self.lines
+        )
+        summary = "".join(f"<p>{html.escape(line)}</p>" for line in self._summary())
+        changes = "".join(f"<li>{html.escape(line)}</li>" for line in self._change_lines())
+        return (
+            f"<div class='eddyline'><h4>{html.escape(self.name)} "
+            f"(policy {html.escape(self.policy)})</h4>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{summary}"
+            + (f"<ul>{changes}</ul>" if changes else "")
+            + "</div>"
+        )
+
+    def to_html(self, path: str | pathlib.Path) -> pathlib.Path:
+        """Write the report as a page that needs nothing else; return where it is."""
+        target = pathlib.Path(path)
+        target.write_text(_PAGE.format(title=html.escape(self.name), body=self._repr_html_()))
+        return target
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; color: #1c2733 }}
+table {{ border-collapse: collapse; width: 100% }}
+th, td {{ padding: .35rem .7rem; border-bottom: 1px solid #d8dfe6 }}
+td {{ font-variant-numeric: tabular-nums }}
+th {{ text-align: left; background: #f2f5f8 }}
+li {{ font-family: ui-monospace, monospace; font-size: 13px; white-space: pre-wrap }}
+</style></head><body>{body}</body></html>
+"""

@@ -1,0 +1,6 @@
+"""Eddyline on Spark: the public functions, and what runs in the driver and in the workers."""
+
+from eddyline.spark.predicates import lookup, udf
+from eddyline.spark.where import Where, where
+
+__all__ = ["Where", "lookup", "udf", "where"]

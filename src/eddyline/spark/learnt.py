@@ -1,0 +1,84 @@
+"""What the driver knows of a `where`: the sum of all notes that its workers have sent."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eddyline.fabric import Totals
+from eddyline.fabric.router import pack_tuples, unpack_tuples
+from eddyline.journal import Journal, Record
+
+TUPLES_MAX = 1_000
+
+
+class Learnt:
+    """Collects notes; hands out totals, the journal, and what a new plan should start from.
+
+    Parameters
+    ----------
+    predicates
+        How many predicates the router has.
+
+    """
+
+    def __init__(self, predicates: int) -> None:
+        self.totals = Totals(predicates)
+        self.journal = Journal()
+        self.notes = 0
+        self._newest: dict[int, list[dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, notes: Iterable[dict[str, Any]]) -> None:
+        """Take notes into account; they may arrive from a listener's thread."""
+        with self._lock:
+            for note in notes:
+                self.notes += 1
+                self.totals.add(Totals.from_dict(note["totals"]))
+                self.journal.extend(Record(**record) for record in note["records"])
+                self.journal.forgotten += note["records_left_out"]
+                self._newest.pop(note["worker"], None)  # the newest stands last
+                self._newest[note["worker"]] = note["knowledge"]
+
+    def knowledge(self) -> list[dict[str, Any]]:
+        """Return, for each segment, the order most workers use, mean costs, pooled tuples."""
+        with self._lock:
+            workers = list(self._newest.values())
+        if not workers:
+            return []
+        return [self._pool(segment) for segment in zip(*workers, strict=True)]
+
+    @staticmethod
+    def _pool(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        orders = Counter(tuple(worker["order"]) for worker in known)
+        order = max(orders, key=lambda o: orders[o])
+        costs = []
+        for by_worker in zip(*(worker["cost_us"] for worker in known), strict=True):
+            measured = [us for us in by_worker if us is not None]
+            costs.append(sum(measured) / len(measured) if measured else None)
+        share = TUPLES_MAX // len(known) + 1
+        tuples = [unpack_tuples(worker["tuples"], len(order))[-share:] for worker in known]
+        return {
+            "order": list(order),
+            "cost_us": costs,
+            "tuples": pack_tuples(np.concatenate(tuples)),
+        }
+
+    def orders(self, names: Sequence[Sequence[str]]) -> list[tuple[list[str], int]]:
+        """Return the orders in use, by names, with the number of workers that use each."""
+        with self._lock:
+            workers = list(self._newest.values())
+        used: Counter[tuple[str, ...]] = Counter()
+        for segments in workers:
+            used[
+                tuple(
+                    own[filter_]
+                    for own, segment in zip(names, segments, strict=True)
+                    for filter_ in segment["order"]
+                )
+            ] += 1
+        return [(list(order), workers_) for order, workers_ in used.most_common()]

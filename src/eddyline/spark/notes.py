@@ -1,0 +1,87 @@
+"""Notes: how what a worker has seen travels back to the driver together with the rows.
+
+The router's verdict is one nullable binary column. NULL drops the row, an empty value keeps it, and
+now and then the first row of a batch carries a note as well: a flag (is the row kept?) and JSON.
+An `observe` behind the router collects the notes, so there is no second pass over the data, and
+rows that are dropped never leave the Arrow plane's output as anything but a NULL.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.operators.operator import BoolArray
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_KEPT, _DROPPED = b"\x01", b"\x00"
+
+
+def encode(verdict: BoolArray, note: dict[str, Any] | None) -> pa.Array:
+    """Return the verdict column of a batch, with a note on its first row if there is one.
+
+    Examples
+    --------
+    >>> encode(np.array([False, True]), None).to_pylist()
+    [None, b'']
+    >>> encode(np.array([False, True]), {"rows": 2}).to_pylist()
+    [b'\\x00{"rows":2}', b'']
+
+    """
+    rows = len(verdict)
+    offsets = np.zeros(rows + 1, dtype=np.int32)
+    payload = b""
+    if note is not None and rows:
+        payload = (_KEPT if verdict[0] else _DROPPED) + json.dumps(
+            note, separators=(",", ":")
+        ).encode()
+        offsets[1:] = len(payload)
+        verdict = verdict.copy()
+        verdict[0] = True
+    present = np.packbits(verdict, bitorder="little")
+    buffers = [pa.py_buffer(present), pa.py_buffer(offsets), pa.py_buffer(payload)]
+    return pa.Array.from_buffers(pa.binary(), rows, buffers)
+
+
+def carries_or_keeps(verdict: Column) -> Column:
+    """Return the condition for rows that are kept or carry a note."""
+    return verdict.isNotNull()
+
+
+def only_notes(verdict: Column) -> Column:
+    """Return the notes, NULL for rows that carry none."""
+    from pyspark.sql import functions as F
+
+    return F.when(F.octet_length(verdict) > 0, verdict)
+
+
+def keeps(verdict: Column) -> Column:
+    """Return the condition for rows that are kept."""
+    from pyspark.sql import functions as F
+
+    return (F.octet_length(verdict) == 0) | (F.substring(verdict, 1, 1) == F.lit(_KEPT))
+
+
+def decode(collected: Iterable[Any]) -> list[dict[str, Any]]:
+    """Read the notes that `observe` has collected, in whichever form they arrive.
+
+    In batch they are bytes; in the progress of a stream they are base64 text.
+
+    Examples
+    --------
+    >>> decode([b'\\x01{"rows":2}', "AXsicm93cyI6Mn0="])
+    [{'rows': 2}, {'rows': 2}]
+
+    """
+    notes = []
+    for item in collected:
+        raw = base64.b64decode(item) if isinstance(item, str) else bytes(item)
+        notes.append(json.loads(raw[1:]))
+    return notes

@@ -1,0 +1,196 @@
+"""From predicates and a DataFrame to the plan of a router and the UDF that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FractionalType,
+    IntegralType,
+    LongType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from eddyline.errors import InvalidPredicateError, LookupTableError
+from eddyline.fabric import RouterOptions
+from eddyline.ordering import Policy
+from eddyline.spark.predicates import (
+    LookupPredicate,
+    NativePredicate,
+    Predicate,
+    PythonPredicate,
+)
+from eddyline.spark.worker import OperatorPlan, RouterPlan, run_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_KEY_TYPES = (
+    BooleanType,
+    NumericType,
+    StringType,
+    BinaryType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
+
+
+class RouterPlanner:
+    """Finds out which columns must cross into Python, and of which type they are.
+
+    Parameters
+    ----------
+    df
+        The DataFrame to filter.
+    predicates
+        Those that the router is to evaluate, in written order.
+
+    """
+
+    def __init__(self, df: DataFrame, predicates: Sequence[Predicate]) -> None:
+        self._df = df
+        self._columns: list[Column] = []
+        self._labels: list[str] = []
+        self._types: list[DataType] = []
+        self._operators = [self._plan_operator(predicate) for predicate in predicates]
+        self._pinned = tuple(i for i, p in enumerate(predicates) if not p.deterministic)
+        if not self._columns:  # a UDF without columns would not know how many rows there are
+            self._column_index(F.lit(True), "no columns")
+
+    @property
+    def arguments(self) -> list[Column]:
+        """The columns to call the router with, each once."""
+        return self._columns
+
+    def plan(
+        self,
+        where_id: str,
+        build: int,
+        policy: str | Policy,
+        options: RouterOptions,
+        knowledge: list[dict[str, Any]],
+    ) -> RouterPlan:
+        """Return the plan to pickle into the UDF."""
+        conf = self._df.sparkSession.conf
+        return RouterPlan(
+            where_id,
+            build,
+            self._operators,
+            self._pinned,
+            policy,
+            options,
+            list(zip(self._labels, self._types, strict=True)),
+            str(conf.get("spark.sql.session.timeZone")),
+            conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
+            knowledge,
+        )
+
+    def _plan_operator(self, predicate: Predicate) -> OperatorPlan:
+        if isinstance(predicate, PythonPredicate):
+            columns = tuple(self._column_index(c, predicate.name) for c in predicate.columns)
+            return OperatorPlan(
+                predicate.kind,
+                predicate.name,
+                columns,
+                predicate.function,
+                predicate.other_answers,
+            )
+        if isinstance(predicate, NativePredicate):
+            column = self._column_index(predicate.column(), predicate.name)
+            return OperatorPlan("verdict", predicate.name, (column,))
+        return self._plan_lookup(predicate)
+
+    def _plan_lookup(self, predicate: LookupPredicate) -> OperatorPlan:
+        columns, casts = [], []
+        for column, key in zip(predicate.columns, predicate.keys, strict=True):
+            own = self._type_of(F.col(column), column, predicate.name)
+            common = _common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
+            compared = column if common == own else F.col(column).cast(common)
+            columns.append(self._column_index(compared, predicate.name))
+            casts.append(F.col(f"`{key}`").cast(common).alias(key))
+        distinct = predicate.table.select(*casts).dropna().distinct()
+        keys = distinct.limit(predicate.rows_max + 1).toArrow()
+        if keys.num_rows > predicate.rows_max:
+            raise LookupTableError(
+                f"{predicate.name}: the table has more than {predicate.rows_max:,} distinct keys, "
+                f"too many to ship to every worker; join it with Spark instead, or raise rows_max"
+            )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, keys.schema) as writer:
+            writer.write_table(keys)
+        return OperatorPlan(
+            "lookup",
+            predicate.name,
+            tuple(columns),
+            keys=sink.getvalue().to_pybytes(),
+            anti=predicate.anti,
+        )
+
+    def _column_index(self, column: str | Column, predicate: str) -> int:
+        label = column if isinstance(column, str) else str(column)
+        if label in self._labels:
+            return self._labels.index(label)
+        resolved = F.col(column) if isinstance(column, str) else column
+        self._types.append(self._type_of(resolved, label, predicate))
+        self._columns.append(resolved)
+        self._labels.append(label)
+        return len(self._labels) - 1
+
+    def _type_of(self, column: Column, label: str, predicate: str) -> DataType:
+        try:
+            return self._df.select(column).schema[0].dataType
+        except AnalysisException as error:
+            raise InvalidPredicateError(
+                f"predicate {predicate!r}: no column {label!r}; the DataFrame has "
+                f"{', '.join(self._df.columns)} ({str(error).splitlines()[0]})"
+            ) from error
+
+
+def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
+    """Return the one iterator Arrow UDF of a `where`: columns in, verdicts out."""
+
+    def eddyline_router(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return run_task(plan, batches)
+
+    udf = F.arrow_udf(eddyline_router, returnType=BinaryType())
+    # Not deterministic, for its notes: Spark must neither repeat it nor move it.
+    routed: Callable[..., Column] = udf.asNondeterministic()
+    return routed
+
+
+def _common_type(left: DataType, right: DataType, predicate: str, column: str) -> DataType:
+    """Return the type in which two key columns are compared, as a join would."""
+    for side in (left, right):
+        collation = getattr(side, "collation", "UTF8_BINARY")
+        if not isinstance(side, _KEY_TYPES) or collation != "UTF8_BINARY":
+            raise LookupTableError(
+                f"{predicate}: key {column!r} has the type {side.simpleString()}, which a lookup "
+                f"cannot compare; join the table with Spark instead"
+            )
+    if left == right or (isinstance(left, StringType) and isinstance(right, StringType)):
+        return left
+    if isinstance(left, IntegralType) and isinstance(right, IntegralType):
+        return LongType()
+    fractional = isinstance(left, FractionalType) or isinstance(right, FractionalType)
+    decimal = isinstance(left, DecimalType) or isinstance(right, DecimalType)
+    numeric = isinstance(left, NumericType) and isinstance(right, NumericType)
+    if numeric and fractional and not decimal:
+        return DoubleType()
+    raise LookupTableError(
+        f"{predicate}: key {column!r} is {left.simpleString()} in the DataFrame and "
+        f"{right.simpleString()} in the table; cast one of them so that both are the same"
+    )

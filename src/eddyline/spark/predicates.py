@@ -1,0 +1,315 @@
+"""What a user may hand to `el.where`: SQL text, Columns, Python functions, lookups."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from eddyline.errors import InvalidPredicateError, LookupTableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Kind = Literal["row", "pandas", "arrow", "pandas_iterator", "arrow_iterator"]
+
+LOOKUP_ROWS_MAX = 1_000_000
+
+# The values of pyspark.util.PythonEvalType, which a `udf` carries with it.
+_KINDS: dict[int, tuple[Kind, Literal["null", "cast"]]] = {
+    100: ("row", "null"),
+    101: ("row", "cast"),
+    200: ("pandas", "cast"),
+    204: ("pandas_iterator", "cast"),
+    250: ("arrow", "cast"),
+    251: ("arrow_iterator", "cast"),
+}
+_NONDETERMINISTIC = re.compile(
+    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|"
+    r"spark_partition_id|input_file_name|input_file_block_start|input_file_block_length|"
+    r"reflect|java_method)\s*\(",
+    re.IGNORECASE,
+)
+
+
+class NativePredicate:
+    """A condition that Spark evaluates itself, in the JVM, before Python is reached."""
+
+    def __init__(self, condition: str | Column) -> None:
+        self.condition = condition
+        self.name = condition if isinstance(condition, str) else _column_text(condition)
+        self.deterministic = not _NONDETERMINISTIC.search(self.name)
+
+    def column(self) -> Column:
+        """Return the condition as a Column."""
+        from pyspark.sql import functions as F
+
+        return F.expr(self.condition) if isinstance(self.condition, str) else self.condition
+
+
+class PythonPredicate:
+    """A Python function and the columns it is called with; made by `el.udf`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        kind: Kind,
+        columns: tuple[str | Column, ...],
+        name: str,
+        deterministic: bool,
+        other_answers: Literal["refuse", "null", "cast"],
+    ) -> None:
+        self.function = function
+        self.kind = kind
+        self.columns = columns
+        self.name = name
+        self.deterministic = deterministic
+        self.other_answers = other_answers
+
+    def __repr__(self) -> str:
+        return f"el.udf({self.name}, {', '.join(map(repr, self.columns))})"
+
+
+class LookupPredicate:
+    """A semi- or anti-join with a small table; made by `el.lookup`."""
+
+    deterministic = True
+
+    def __init__(
+        self,
+        table: DataFrame,
+        columns: tuple[str, ...],
+        keys: tuple[str, ...],
+        anti: bool,
+        name: str,
+        rows_max: int,
+    ) -> None:
+        self.table = table
+        self.columns = columns
+        self.keys = keys
+        self.anti = anti
+        self.name = name
+        self.rows_max = rows_max
+
+    def __repr__(self) -> str:
+        return f"el.lookup(on={list(self.columns)}, anti={self.anti})"
+
+
+Predicate = NativePredicate | PythonPredicate | LookupPredicate
+
+
+def udf(
+    function: Callable[..., Any],
+    *columns: str | Column,
+    name: str | None = None,
+    deterministic: bool | None = None,
+) -> PythonPredicate:
+    """Make a predicate for `el.where` from a Python function.
+
+    Parameters
+    ----------
+    function
+        A plain function, called once a row, or a PySpark `udf`, `pandas_udf` or `arrow_udf`
+        with the return type boolean, scalar or iterator. It is called as Spark would call it, with
+        the same values, None for NULL, and keeps a row if it answers True.
+    columns
+        The columns it is called with, as names or Columns.
+    name
+        How reports and errors call it. Default: the function's own name.
+    deterministic
+        False if the function may answer differently for the same row: it then keeps its written
+        place. Default: what the PySpark function says of itself, else True.
+
+    Examples
+    --------
+    >>> import eddyline as el
+    >>> el.udf(lambda text: "spark" in text, "text", name="mentions_spark")
+    el.udf(mentions_spark, 'text')
+
+    """
+    if isinstance(function, str) or not callable(function):
+        raise InvalidPredicateError(
+            f"el.udf needs a function, not {type(function).__name__}; pass SQL text and Columns "
+            f"to el.where as they are"
+        )
+    kind: Kind = "row"
+    other_answers: Literal["refuse", "null", "cast"] = "refuse"
+    plain = function
+    label = name or _function_name(function)
+    if hasattr(function, "evalType"):
+        kind, other_answers = _kind_of(function, label)
+        plain = function.func  # type: ignore[attr-defined]
+        _check_returns_boolean(function, label)
+        if deterministic is None:
+            deterministic = bool(getattr(function, "deterministic", True))
+    _check_arity(plain, kind, columns, label)
+    return PythonPredicate(plain, kind, columns, label, deterministic is not False, other_answers)
+
+
+def lookup(
+    table: DataFrame,
+    on: str | Sequence[str] | Mapping[str, str],
+    anti: bool = False,
+    name: str | None = None,
+    rows_max: int = LOOKUP_ROWS_MAX,
+) -> LookupPredicate:
+    """Make a predicate for `el.where` that keeps rows with a match in a small table.
+
+    Parameters
+    ----------
+    table
+        A batch DataFrame. It is read when the filter is applied to a DataFrame, and its distinct
+        keys are shipped to every worker.
+    on
+        Key columns, of the same names on both sides, or a mapping from the filtered DataFrame's
+        columns to the table's.
+    anti
+        Keep the rows *without* a match instead. As in SQL's left anti join, a row with a NULL in
+        its key has no match and is kept; the semi-join drops it.
+    name
+        How reports and errors call it.
+    rows_max
+        Largest number of distinct keys to ship; more is an error.
+
+    Examples
+    --------
+    >>> import eddyline as el
+    >>> blocked = spark.createDataFrame([("spam.example",)], "domain string")
+    >>> docs = spark.createDataFrame(
+    ...     [(1, "spam.example"), (2, "ok.example")], "id int, domain string")
+    >>> docs.transform(el.where(el.lookup(blocked, on="domain", anti=True))).show()
+    +---+----------+
+    | id|    domain|
+    +---+----------+
+    |  2|ok.example|
+    +---+----------+
+    <BLANKLINE>
+
+    """
+    if not hasattr(table, "columns") or not hasattr(table, "isStreaming"):
+        raise LookupTableError(
+            f"el.lookup needs a Spark DataFrame, not {type(table).__name__}; "
+            f"make one with spark.createDataFrame(...)"
+        )
+    pairs = _key_pairs(on)
+    columns, keys = tuple(pairs), tuple(pairs.values())
+    label = name or f"{'not ' if anti else ''}in lookup({', '.join(columns)})"
+    if table.isStreaming:
+        raise LookupTableError(
+            f"{label}: the table is a streaming DataFrame; a lookup needs a batch DataFrame, "
+            f"joins between streams need an engine"
+        )
+    missing = [key for key in keys if key not in table.columns]
+    if missing:
+        raise LookupTableError(
+            f"{label}: the table has no column {missing[0]!r}; it has {', '.join(table.columns)}"
+        )
+    if rows_max < 1:
+        raise LookupTableError(f"{label}: rows_max must be at least 1, not {rows_max}")
+    return LookupPredicate(table, columns, keys, anti, label, rows_max)
+
+
+def to_predicate(given: object) -> Predicate:
+    """Return what the user gave to `el.where` as a predicate, or say why it is none."""
+    if isinstance(given, PythonPredicate | LookupPredicate):
+        return given
+    if isinstance(given, str):
+        if not given.strip():
+            raise InvalidPredicateError("an empty string is no predicate; write a SQL condition")
+        return NativePredicate(given)
+    if _is_column(given):
+        return NativePredicate(given)
+    if callable(given):
+        raise InvalidPredicateError(
+            f"{_function_name(given)} is a function; say which columns it is called with: "
+            f'el.udf({_function_name(given)}, "column")'
+        )
+    raise InvalidPredicateError(
+        f"{type(given).__name__} is no predicate; pass SQL text, a Column, el.udf(...) or "
+        f"el.lookup(...)"
+    )
+
+
+def name_apart(predicates: Sequence[Predicate]) -> None:
+    """Number predicates of the same name, so that reports can tell them apart."""
+    taken: dict[str, int] = {}
+    for predicate in predicates:
+        taken[predicate.name] = taken.get(predicate.name, 0) + 1
+        if taken[predicate.name] > 1:
+            predicate.name = f"{predicate.name}#{taken[predicate.name]}"
+
+
+def _is_column(given: object) -> bool:
+    return any(c.__name__ == "Column" and "pyspark" in c.__module__ for c in type(given).__mro__)
+
+
+def _column_text(column: Column) -> str:
+    return re.sub(r"^Column<['\"](.*)['\"]>$", r"\1", str(column), flags=re.DOTALL)
+
+
+def _function_name(function: object) -> str:
+    inner = getattr(function, "func", function)  # PySpark udf, functools.partial
+    return getattr(inner, "__name__", type(inner).__name__)
+
+
+def _kind_of(function: Any, label: str) -> tuple[Kind, Literal["null", "cast"]]:
+    if function.evalType not in _KINDS:
+        raise InvalidPredicateError(
+            f"predicate {label!r} is a grouped, aggregating or table function; a predicate must "
+            f"be a scalar udf, pandas_udf or arrow_udf (plain or iterator)"
+        )
+    return _KINDS[function.evalType]
+
+
+def _check_returns_boolean(function: Any, label: str) -> None:
+    returns = function.returnType
+    text = returns if isinstance(returns, str) else returns.simpleString()
+    if text.strip().lower() not in ("boolean", "bool"):
+        raise InvalidPredicateError(
+            f"predicate {label!r} is declared to return {text}; a predicate must return boolean: "
+            f'declare it with returnType="boolean"'
+        )
+
+
+def _check_arity(
+    function: Callable[..., Any], kind: Kind, columns: tuple[Any, ...], label: str
+) -> None:
+    if kind.endswith("_iterator"):
+        if not columns:
+            raise InvalidPredicateError(
+                f"predicate {label!r} is an iterator function; name at least one column"
+            )
+        return  # takes one iterator, whatever the number of columns
+    if kind != "row" and not columns:
+        raise InvalidPredicateError(
+            f"predicate {label!r} is called with whole columns; name at least one column"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return
+    try:
+        signature.bind(*columns)
+    except TypeError as error:
+        raise InvalidPredicateError(
+            f"predicate {label!r} cannot be called with {len(columns)} column(s) "
+            f"({', '.join(map(str, columns)) or 'none'}): {error}"
+        ) from None
+
+
+def _key_pairs(on: object) -> dict[str, str]:
+    if isinstance(on, str):
+        return {on: on}
+    if isinstance(on, Mapping):
+        pairs = dict(on)
+    elif isinstance(on, Sequence):
+        pairs = {key: key for key in on}
+    else:
+        pairs = {}
+    if not pairs or not all(isinstance(k, str) and isinstance(v, str) for k, v in pairs.items()):
+        raise LookupTableError(
+            f"el.lookup(on={on!r}): name the key columns, as text, a list of texts, or a mapping "
+            f"from the DataFrame's columns to the table's"
+        )
+    return pairs

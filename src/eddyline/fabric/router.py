@@ -23,7 +23,8 @@ OnError = Literal["raise", "drop", "keep"]
 
 CHUNK_ROWS = 4_096
 FIRST_CHUNK_ROWS = 256
-ADVANCE_US = 20_000.0
+CHUNK_US = 10_000.0
+ADVANCE_US = 5_000.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class RouterOptions:
     budget
         Time for profiling, as a share of the time inside predicates. None: unlimited.
     chunk_rows
-        Larger batches are cut, so that a change of the rows is noticed within one chunk.
+        Larger batches are cut, so that a change of the rows is noticed within one chunk. Chunks
+        are made smaller still where predicates are expensive: each then takes some 10 ms.
     costs_us
         What each predicate costs, in microseconds a row. None: measured. Given costs make a run
         repeatable to the last decision.
@@ -108,18 +110,17 @@ class Router:
         self.journal = Journal()
         self._where = where
         self._rows = 0
-        self._rows_next = FIRST_CHUNK_ROWS
+        self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
         self.segments = self._make_segments(policy, set(pinned))
 
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
-        chunk_rows = self._chunk_rows()
-        if rows <= chunk_rows:
+        if rows <= self._rows_next:
             return self._route_chunk(Batch(columns, self.readers, rows))
         verdicts = []
         start = 0
         while start < rows:
-            length = min(self._chunk_rows(), rows - start)
+            length = min(self._rows_next, rows - start)
             chunk = [column.slice(start, length) for column in columns]
             verdicts.append(self._route_chunk(Batch(chunk, self.readers, length)))
             start += length
@@ -188,10 +189,6 @@ class Router:
             )
         return segments
 
-    def _chunk_rows(self) -> int:
-        # A router that knows nothing begins with small chunks: it has an order after the first.
-        return min(self._rows_next, self.options.chunk_rows)
-
     def _route_chunk(self, batch: Batch) -> BoolArray:
         errors = HeldErrors()
         alive: Rows | None = None
@@ -201,7 +198,7 @@ class Router:
             survivors = np.arange(batch.rows) if alive is None else alive
             alive = errors.settle(batch, survivors, self.options.on_error)
         self._rows += batch.rows
-        self._rows_next = min(2 * self._rows_next, self.options.chunk_rows)
+        self._rows_next = self._size_of_next_chunk(batch.rows)
         self.totals.rows += batch.rows
         if alive is None:
             self.totals.kept += batch.rows
@@ -210,6 +207,13 @@ class Router:
         verdict = np.zeros(batch.rows, dtype=bool)
         verdict[alive] = True
         return verdict
+
+    def _size_of_next_chunk(self, rows: int) -> int:
+        """Small while nothing is known or rows are expensive, so that an order comes early."""
+        busy_us = sum(segment.busy_us for segment in self.segments)
+        affordable = CHUNK_US * rows / busy_us if busy_us else self.options.chunk_rows
+        wanted = min(2 * self._rows_next, int(affordable), self.options.chunk_rows)
+        return max(wanted, min(FIRST_CHUNK_ROWS, self.options.chunk_rows))
 
     def _write(self, kind: str, numbers: dict[str, Any]) -> None:
         self.journal.write(Record(kind, self._rows, numbers, self._where))

@@ -22,7 +22,7 @@ from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.ordering.static import ordering_cost
 from eddyline.profile import Budget, CostModel, RateDrift
 
-BURST_TUPLES = 100
+BURST_TUPLES = 128
 WRITTEN_MEMORY_TUPLES = 200
 
 
@@ -63,6 +63,7 @@ class Segment:
         self.policy = policy
         self.budget = budget
         self.costs = [CostModel() for _ in self.operators]
+        self.busy_us = 0.0  # in the last batch
         self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
         self._write = write
         self._rng = np.random.default_rng(seed)
@@ -121,7 +122,8 @@ class Segment:
             count = passed_count
         totals.seen[self.indices] += seen
         totals.passed[self.indices] += passed
-        self.budget.earn(self._booked_us(busy_us, seen))
+        self.busy_us = self._booked_us(busy_us, seen)
+        self.budget.earn(self.busy_us)
         spent_us = 0.0
         if self._learns:
             spent_us = self._learn(batch, entered, entered_count, survivors, seen, passed, totals)
@@ -219,13 +221,15 @@ class Segment:
         probability = self.policy.profile_probability
         if probability <= 0 or entered_count == 0:
             return 0
-        if not self.budget.allows(urgent=self._burst_due):
-            if not self._was_short:
-                self._write("budget", {"share": self.budget.share})
-            self._was_short = True
-            return 0
-        regular = int(self._rng.binomial(entered_count, probability))
-        return max(regular, min(BURST_TUPLES, entered_count // 4)) if self._burst_due else regular
+        burst = min(BURST_TUPLES, entered_count // 8) if self._burst_due else 0
+        if burst and self.budget.allows_urgent(float(burst * self.cost_us().sum())):
+            return burst
+        if self.budget.allows():
+            return int(self._rng.binomial(entered_count, probability))
+        if not self._was_short:
+            self._write("budget", {"share": self.budget.share})
+        self._was_short = True
+        return 0
 
     def _drops(self, filter_: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
         """Ask a predicate about rows that are dropped already; an error of theirs is no error."""

@@ -62,7 +62,7 @@ class AGreedy(Policy):
         profile_probability: float = 0.02,
         window_tuples: int = 500,
         alpha: float = 0.95,
-        tuples_min: int = 50,
+        tuples_min: int = 25,
         gain_min: float = 0.01,
         watches_drift: bool = True,
     ) -> None:
@@ -88,7 +88,12 @@ class AGreedy(Policy):
 
         """
         return cls(
-            profile_probability, window_tuples=1000, alpha=0.9, gain_min=0.0, watches_drift=False
+            profile_probability,
+            window_tuples=1000,
+            alpha=0.9,
+            tuples_min=50,
+            gain_min=0.0,
+            watches_drift=False,
         )
 
     def reset(self) -> None:

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 SAVED_MAX_US = 250_000.0
+CREDIT_SHARE = 0.05
 
 
 class Budget:
-    """A purse that useful work fills and profiling empties.
+    """Two purses that useful work fills and profiling empties.
 
-    Every microsecond of useful work adds `share` microseconds. Profiling may start when the purse
-    is not empty, and what it really took is paid afterwards, so that one dear profile is made up
-    for by a longer pause. The purse is capped: a long quiet time does not pay for a long splurge.
-    Where looking is urgent, because the rows have changed, it may be done on credit once; the
-    next credit is given when that one is paid back.
+    Every microsecond of useful work adds `share` microseconds: half to the purse for regular
+    profiling, half to the purse for urgent profiling, when the rows have changed; once that one can
+    pay for the next urgent profile, everything goes to the other. Profiling may start when its
+    purse is not empty, and what it really took is paid afterwards, so that one dear profile is
+    made up for by a longer pause. An urgent profile may also be had on credit, if it costs little
+    beside the work done since the last credit. The purses are capped: a long quiet time does not
+    pay for a long splurge.
 
     Parameters
     ----------
     share
         Time for profiling and learning as a share of the time for useful work. None: unlimited.
     advance_us
-        What the purse holds at the start, so that the first rows can be learnt from at once.
+        What each purse holds at the start, so that the first rows can be learnt from at once.
 
     Examples
     --------
     >>> budget = Budget(share=0.02, advance_us=100.0)
     >>> budget.pay(150.0)
-    >>> budget.allows(), budget.allows(urgent=True), budget.allows(urgent=True)
-    (False, True, False)
+    >>> budget.allows()
+    False
     >>> budget.earn(5_000.0)
     >>> budget.allows()
     True
+    >>> budget.allows_urgent(300.0), budget.allows_urgent(150.0)
+    (False, True)
 
     """
 
@@ -37,24 +42,42 @@ class Budget:
         if share is not None and not 0 <= share < 1:
             raise ValueError(f"share must be at least 0 and below 1, not {share}")
         self.share = share
-        self._purse_us = advance_us
-        self._on_credit = False
+        self._regular_us = advance_us
+        self._urgent_us = advance_us
+        self._urgent_wanted_us = advance_us
+        self._useful_since_credit_us = 0.0
+        self._is_urgent = False
 
     def earn(self, useful_us: float) -> None:
         """Add the budget's share of useful work."""
-        if self.share is not None:
-            self._purse_us = min(self._purse_us + self.share * useful_us, SAVED_MAX_US)
+        if self.share is None:
+            return
+        self._useful_since_credit_us += useful_us
+        earned_us = self.share * useful_us
+        if self._urgent_us < self._urgent_wanted_us:
+            self._urgent_us += earned_us / 2
+            earned_us /= 2
+        self._regular_us = min(self._regular_us + earned_us, SAVED_MAX_US)
 
     def pay(self, spent_us: float) -> None:
-        """Take out what profiling and learning really took."""
-        self._purse_us -= spent_us
+        """Take out what the profiling that was allowed last really took."""
+        if self._is_urgent:
+            self._urgent_us -= spent_us
+            self._urgent_wanted_us = min(spent_us, SAVED_MAX_US)
+        else:
+            self._regular_us -= spent_us
 
-    def allows(self, urgent: bool = False) -> bool:
-        """Say whether profiling may go on."""
-        if self.share is None or self._purse_us > 0:
-            self._on_credit = False
+    def allows(self) -> bool:
+        """Say whether regular profiling may go on."""
+        self._is_urgent = False
+        return self.share is None or self._regular_us > 0
+
+    def allows_urgent(self, expected_us: float) -> bool:
+        """Say whether urgent profiling, expected to take so long, may be done."""
+        self._is_urgent = True
+        if self.share is None or self._urgent_us >= expected_us:
             return True
-        if urgent and not self._on_credit:
-            self._on_credit = True
-            return True
-        return False
+        if expected_us > CREDIT_SHARE * self._useful_since_credit_us:
+            return False
+        self._useful_since_credit_us = 0.0
+        return True

@@ -1,0 +1,296 @@
+"""`eddyline bench where`: Python predicates over text, on Spark.
+
+Against what a user would do instead: Spark's own filter, a chain of iterator UDFs (which Spark does
+not fuse, so it short-circuits) in written and in best order, and one hand-written Arrow UDF that
+evaluates the predicates in the best order there is, found by exhaustive search over the whole data.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.bench.harness import Bench, local_spark, ratio
+from eddyline.bench.synthetic import draw_answers
+from eddyline.bench.texts import (
+    REAL_PREDICATES,
+    TextPredicate,
+    generate_texts,
+    read_newsgroups,
+    word_predicate,
+    write_parquet,
+)
+from eddyline.ordering.static import best_ordering, ordering_cost
+from eddyline.spark import udf, where
+
+PHASES = 8
+COST_SAMPLE = 4_000
+
+
+class Case:
+    """Texts and predicates, the true answers, true costs, and the best static order."""
+
+    def __init__(
+        self, name: str, texts: Sequence[str], predicates: Sequence[TextPredicate], folder: str
+    ) -> None:
+        self.name = name
+        self.predicates = list(predicates)
+        self.path = write_parquet(texts, pathlib.Path(folder) / name.replace(" ", "_"))
+        self.rows = len(texts)
+        self.drops = ~np.array([[p(text) for p in predicates] for text in texts])
+        self.cost_us = np.array([_cost_us(p, texts) for p in predicates])
+        self.best = best_ordering(self.drops, self.cost_us)
+        self.best_us = ordering_cost(self.best, self.drops, self.cost_us)
+        self.plain_us = float(self.cost_us.sum())
+        self.kept = int((~self.drops.any(axis=1)).sum())
+
+
+def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
+    """Measure everything and note it in the benchmark."""
+    spark = local_spark()
+    rng = np.random.default_rng(bench.seed)
+    scale = 4 if bench.quick else 1
+    with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
+        with bench.progress("making data", 5) as advance:
+            cases = []
+            for make in (_stationary, _correlated, _drifting):
+                cases.append(make(rng, scale, folder))
+                advance()
+            if data is not None:
+                texts = read_newsgroups(data) * (1 if bench.quick else 3)
+                cases.append(Case("20 newsgroups", texts, REAL_PREDICATES, folder))
+            advance()
+            cheap = write_parquet(
+                generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (40 // scale),
+                pathlib.Path(folder) / "cheap",
+            )
+            advance()
+        for case in cases:
+            _measure(bench, spark, case, rounds)
+        _measure_one_predicate(bench, spark, cheap, rounds)
+        _measure_memory(bench, spark, folder)
+    spark.stop()
+
+
+# --- the data --------------------------------------------------------------------------------
+
+
+def _stationary(rng: np.random.Generator, scale: int, folder: str) -> Case:
+    answers = draw_answers(rng, 120_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
+    predicates = [word_predicate(n, extra_scans=s) for n, s in enumerate((1, 2, 1, 2, 1, 1))]
+    return Case("stationary", generate_texts(rng, answers), predicates, folder)
+
+
+def _correlated(rng: np.random.Generator, scale: int, folder: str) -> Case:
+    answers = draw_answers(rng, 120_000 // scale, [0.3] * 3 + [0.5] * 3, 3, same_answer=0.95)
+    predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
+    return Case("correlated", generate_texts(rng, answers), predicates, folder)
+
+
+def _drifting(rng: np.random.Generator, scale: int, folder: str) -> Case:
+    """Make the best order change after every 1/8 of the rows that each task reads."""
+    rows = 160_000 // scale
+    selective = rng.permutation(np.arange(PHASES) % 6)
+    halves = []
+    for _ in range(2):
+        for phase in range(PHASES):
+            selectivities = [0.9] * 6
+            selectivities[selective[phase]] = 0.05
+            selectivities[(selective[phase] + 1) % 6] = 0.5
+            halves.append(draw_answers(rng, rows // (2 * PHASES), selectivities, correlation=1))
+    predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
+    return Case("drifting", generate_texts(rng, np.concatenate(halves)), predicates, folder)
+
+
+# --- the variants ----------------------------------------------------------------------------
+
+
+def _spark_filter(df: Any, predicates: Sequence[TextPredicate]) -> Any:
+    from pyspark.sql import functions as F
+
+    condition = None
+    for predicate in predicates:
+        each = F.udf(predicate, "boolean")("text")
+        condition = each if condition is None else condition & each
+    return df.filter(condition)
+
+
+def _iterator_chain(df: Any, predicates: Sequence[TextPredicate]) -> Any:
+    from pyspark.sql import functions as F
+
+    def make(predicate: TextPredicate) -> Any:
+        def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+            for texts in batches:
+                yield pa.array([predicate(text) for text in texts.to_pylist()], pa.bool_())
+
+        return F.arrow_udf(judge, "boolean")
+
+    for predicate in predicates:
+        df = df.filter(make(predicate)("text"))
+    return df
+
+
+def _hand_written(df: Any, predicates: Sequence[TextPredicate]) -> Any:
+    """What a user who knows the best order writes: one Arrow UDF, Python's own `and`."""
+    from pyspark.sql import functions as F
+
+    names = [f"p{i}" for i in range(len(predicates))]
+    source = (
+        "def judge(texts: pa.Array) -> pa.Array:\n"
+        f"    return pa.array([{' and '.join(f'{name}(text)' for name in names)}\n"
+        "                     for text in texts.to_pylist()], pa.bool_())\n"
+    )
+    scope: dict[str, Any] = {"pa": pa, **dict(zip(names, predicates, strict=True))}
+    exec(source, scope)
+    return df.filter(F.arrow_udf(scope["judge"], "boolean")("text"))
+
+
+def _eddyline(df: Any, predicates: Sequence[TextPredicate], **options: Any) -> Any:
+    return df.transform(where(*[udf(p, "text") for p in predicates], seed=0, **options))
+
+
+# --- the measurements ------------------------------------------------------------------------
+
+
+def _measure(bench: Bench, spark: Any, case: Case, rounds: int) -> None:
+    df = spark.read.parquet(case.path)
+    written = case.predicates
+    best = [case.predicates[i] for i in case.best]
+    filters = {
+        "plain": lambda: _spark_filter(df, written),
+        "chain as written": lambda: _iterator_chain(df, written),
+        "chain in best order": lambda: _iterator_chain(df, best),
+        "hand-written": lambda: _hand_written(df, best),
+        "el.where": lambda: _eddyline(df, written),
+        "hand-written again": lambda: _hand_written(df, best),
+    }
+    for name, make in filters.items():
+        counted = make().count()
+        assert counted == case.kept, f"{case.name}, {name}: {counted} rows instead of {case.kept}"
+    runs: dict[str, Callable[[], object]] = {n: _to_noop(make) for n, make in filters.items()}
+    seconds = bench.in_turn(case.name, runs, rounds)
+    possible = case.plain_us / case.best_us
+    speedup = ratio(seconds["plain"], seconds["el.where"])
+    about = f"{case.name}, {case.rows:,} rows"
+    bench.add(f"{about}: Spark's filter / el.where", speedup, "x", "time of df.filter(u1 & ...)")
+    bench.add(
+        f"{about}: the same as a share of what the best static order saves",
+        speedup / possible,
+        "share",
+        f"evaluations, weighted by cost: {possible:.2f} times fewer",
+    )
+    hand = "one hand-written Arrow UDF in the best static order"
+    for name, label in (
+        ("el.where", "el.where"),
+        ("chain as written", "chain of iterator UDFs as written"),
+        ("chain in best order", "chain of iterator UDFs in the best order"),
+        ("hand-written again", "the same again (control)"),
+    ):
+        compared = ratio(seconds[name], seconds["hand-written"])
+        bench.add(f"{about}: {label} / hand-written", compared, "x", hand)
+    _count(bench, spark, case, about)
+
+
+def _count(bench: Bench, spark: Any, case: Case, about: str) -> None:
+    """Count evaluations, weighted by cost, against the best static order."""
+    f = where(*[udf(p, "text") for p in case.predicates], seed=0)
+    _to_noop(lambda: spark.read.parquet(case.path).transform(f))()
+    report = f.report()
+    done_us = sum(
+        (line.seen + line.profiled) * cost
+        for line, cost in zip(report.lines, case.cost_us, strict=True)
+    )
+    bench.add(
+        f"{about}: evaluations weighted by cost, el.where / best static order",
+        done_us / (case.best_us * case.rows),
+        "x",
+        "counted, learning included",
+    )
+    bench.add(f"{about}: routing and learning", 100 * report.overhead, "% of time in Python")
+
+
+def _measure_one_predicate(bench: Bench, spark: Any, path: str, rounds: int) -> None:
+    import pyarrow.compute as pc
+    from pyspark.sql import functions as F
+
+    df = spark.read.parquet(path)
+
+    @F.arrow_udf("boolean")
+    def has_land(texts: pa.Array) -> pa.Array:
+        return pc.match_substring(texts, "land")
+
+    f = where(udf(has_land, "text"))
+    plain = _to_noop(lambda: df.filter(has_land("text")))
+    runs = {"plain": plain, "el.where": _to_noop(lambda: df.transform(f)), "again": plain}
+    seconds = bench.in_turn("one predicate", runs, 3 * rounds)
+    about = f"one vectorised predicate, {df.count():,} rows"
+    baseline = "the same arrow_udf in df.filter"
+    bench.add(
+        f"{about}: el.where / plain", ratio(seconds["el.where"], seconds["plain"]), "x", baseline
+    )
+    bench.add(
+        f"{about}: plain / plain (control)",
+        ratio(seconds["again"], seconds["plain"]),
+        "x",
+        baseline,
+    )
+
+
+def _measure_memory(bench: Bench, spark: Any, folder: str) -> None:
+    """Let two workers judge many rows; compare their memory early and late."""
+    log = pathlib.Path(folder) / "memory"
+    log.mkdir()
+    rows = 10_000_000 // (10 if bench.quick else 1)
+
+    def small(number: int) -> bool:
+        if number % 500_000 == 0:
+            import os
+            import resource
+
+            used_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            with open(f"{log}/{os.getpid()}", "a") as out:
+                out.write(f"{number} {used_kib}\n")
+        return number % 3 == 0
+
+    def even(number: int) -> bool:
+        return number % 2 == 0
+
+    with bench.progress(f"memory over {rows:,} rows", 1) as advance:
+        df = spark.range(0, rows, 1, 2)
+        _to_noop(lambda: df.transform(where(udf(small, "id"), udf(even, "id"), policy="auto")))()
+        advance()
+    growth_mib = []
+    for path in log.iterdir():
+        used = [int(line.split()[1]) for line in path.read_text().splitlines()]
+        if len(used) >= 4:
+            growth_mib.append((used[-1] - used[len(used) // 4]) / 1024)
+    bench.add(
+        f"growth of a worker's peak memory over the last 3/4 of {rows:,} rows",
+        max(growth_mib, default=0.0),
+        "MiB",
+        "peak resident memory of the worker process",
+    )
+
+
+def _to_noop(make: Callable[[], Any]) -> Callable[[], None]:
+    def write() -> None:
+        make().write.format("noop").mode("overwrite").save()
+
+    return write
+
+
+def _cost_us(predicate: TextPredicate, texts: Sequence[str]) -> float:
+    sample = texts[:: max(1, len(texts) // COST_SAMPLE)]
+    best = float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        for text in sample:
+            predicate(text)
+        best = min(best, time.perf_counter() - began)
+    return best / len(sample) * 1e6

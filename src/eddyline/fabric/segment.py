@@ -262,7 +262,7 @@ class Segment:
             **{k: round(v, 4) if isinstance(v, float) else v for k, v in change.numbers.items()},
         }
         self._write("reorder", numbers)
-        if not self.policy.settles:
+        if not self.policy.on_trial:
             return
         last_chunk_us = float(evidence.seen @ evidence.cost_us) / max(evidence.rows, 1)
         tuples = self.policy.evidence()

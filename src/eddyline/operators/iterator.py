@@ -42,12 +42,14 @@ class PerBatch:
         self._concat = concat
         self._running: Iterator[Any] | None = None
         self._pending: list[Any] = []
+        self._told_the_end = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Answer one batch."""
         expected = len(arguments[0])
         self._pending = [arguments[0] if len(arguments) == 1 else arguments]
         if self._running is None:
+            self._told_the_end = False
             self._running = iter(self._function(self._feed()))
         pieces: list[Any] = []
         answered = 0
@@ -56,10 +58,14 @@ class PerBatch:
                 pieces.append(next(self._running))
                 answered += len(pieces[-1])
         except StopIteration:
-            self._running = None
+            self._told_the_end = True
         except BaseException:
             self._running = None
             raise
+        if self._told_the_end:
+            self._running = None
+        if not pieces:
+            return pieces
         return pieces[0] if len(pieces) == 1 else self._concat(pieces)
 
     def close(self) -> None:
@@ -71,3 +77,4 @@ class PerBatch:
     def _feed(self) -> Iterator[Any]:
         while self._pending:
             yield self._pending.pop()
+        self._told_the_end = True

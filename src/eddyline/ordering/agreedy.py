@@ -113,7 +113,7 @@ class AGreedy(Policy):
             return None
         tuples = self.window.tuples()
         corrected = self.view.copy()
-        scans = corrected.correct(position, tuples, evidence.cost_us)
+        scans = corrected.restore(tuples, evidence.cost_us, self.alpha)
         cost_before_us = ordering_cost(self.order, tuples, evidence.cost_us)
         cost_after_us = ordering_cost(corrected.order, tuples, evidence.cost_us)
         if cost_before_us - cost_after_us < self.gain_min * cost_before_us:

@@ -42,7 +42,7 @@ class Lottery(Policy):
     """
 
     name = "lottery"
-    settles = False
+    on_trial = False
 
     def __init__(self, window_batches: int = 16) -> None:
         self.window_batches = window_batches

@@ -73,6 +73,17 @@ class MatrixView:
         beaten = np.diagonal(rates) < alpha * rates.max(axis=1)
         return int(np.argmax(beaten)) if beaten.any() else None
 
+    def restore(self, tuples: BoolArray, cost_us: FloatArray, alpha: float) -> int:
+        """Correct every violation; return the scans of the window that it took.
+
+        One correction leaves the positions behind the last one it moved as they were, and one
+        batch of tuples may have put several parts of the order in the wrong.
+        """
+        scans = 0
+        while (position := self.violation(cost_us, alpha)) is not None:
+            scans += self.correct(position, tuples, cost_us)
+        return scans
+
     def correct(self, position: int, tuples: BoolArray, cost_us: FloatArray) -> int:
         """Reorder so that the invariant holds again (figure 5); return the scans it took.
 

@@ -86,8 +86,8 @@ class Policy(abc.ABC):
     profile_probability: float = 0.0
     #: Whether there is anything to learn at all.
     learns: bool = True
-    #: Whether one order is kept until there is reason to change it (a lottery draws every time).
-    settles: bool = True
+    #: Whether the router may undo a change that turns out to cost more than what it replaced.
+    on_trial: bool = True
     #: Whether to profile anew at once when the rows visibly change, whatever the probability.
     watches_drift: bool = False
 

@@ -1,0 +1,91 @@
+"""Costs, the greedy order and the optimum, against brute force and against the paper's bound."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.ordering.static import (
+    best_ordering,
+    ordering_cost,
+    reach_counts,
+    satisfies_greedy_invariant,
+    static_greedy,
+)
+
+
+def instances(filters_max: int = 6) -> st.SearchStrategy:
+    return st.tuples(st.integers(2, filters_max), st.integers(0, 2**32))
+
+
+def make(filters: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shared = rng.random((80, 1))
+    mixed = np.where(rng.random((80, filters)) < rng.random(), shared, rng.random((80, filters)))
+    return mixed < rng.random(filters), rng.uniform(0.1, 10.0, filters)
+
+
+def cost_by_definition(order: tuple[int, ...], drops: np.ndarray, cost_us: np.ndarray) -> float:
+    """Equation 1, tuple by tuple."""
+    total = 0.0
+    for row in drops:
+        for filter_ in order:
+            total += cost_us[filter_]
+            if row[filter_]:
+                break
+    return total / len(drops)
+
+
+@given(instances())
+def test_ordering_cost_is_the_time_per_tuple(case) -> None:
+    drops, cost_us = make(*case)
+    order = tuple(np.random.default_rng(case[1]).permutation(drops.shape[1]).tolist())
+    assert ordering_cost(order, drops, cost_us) == pytest.approx(
+        cost_by_definition(order, drops, cost_us)
+    )
+
+
+@given(instances(5))
+@settings(max_examples=40)
+def test_best_ordering_is_the_best_of_all(case) -> None:
+    drops, cost_us = make(*case)
+    best = best_ordering(drops, cost_us)
+    by_brute_force = min(
+        ordering_cost(order, drops, cost_us)
+        for order in itertools.permutations(range(drops.shape[1]))
+    )
+    assert ordering_cost(best, drops, cost_us) == pytest.approx(by_brute_force)
+
+
+@given(instances(8))
+@settings(max_examples=200)
+def test_greedy_is_within_four_times_the_optimum(case) -> None:
+    """Theorem 4.1."""
+    drops, cost_us = make(*case)
+    greedy = static_greedy(drops, cost_us)
+    assert satisfies_greedy_invariant(greedy, drops, cost_us)
+    optimum = ordering_cost(best_ordering(drops, cost_us), drops, cost_us)
+    assert ordering_cost(greedy, drops, cost_us) <= 4 * optimum + 1e-9
+
+
+def test_greedy_is_usually_optimal() -> None:
+    optimal = 0
+    for seed in range(100):
+        drops, cost_us = make(6, seed)
+        greedy_us = ordering_cost(static_greedy(drops, cost_us), drops, cost_us)
+        optimal += greedy_us <= 1.01 * ordering_cost(best_ordering(drops, cost_us), drops, cost_us)
+    assert optimal >= 85
+
+
+def test_no_tuples_means_every_filter_is_paid_for() -> None:
+    assert ordering_cost([0, 1], np.zeros((0, 2), dtype=bool), np.array([1.0, 2.0])) == 3.0
+    assert reach_counts([0, 1], np.zeros((0, 2), dtype=bool)).tolist() == [0, 0]
+
+
+def test_too_many_filters_for_exhaustive_search() -> None:
+    with pytest.raises(ValueError, match="17 filters are too many"):
+        best_ordering(np.zeros((1, 17), dtype=bool), np.ones(17))

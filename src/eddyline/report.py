@@ -159,8 +159,8 @@ class Report:
             f"evaluations: {self.evaluations:,} done"
             f" | about {self.evaluations_as_written:,} in the written order"
             f" | {self.evaluations_by_spark:,} in Spark's own filter",
-            f"time in predicates {self.busy_us / 1e6:.2f} s, "
-            f"routing and learning {self.overhead:.1%} of the whole",
+            f"time in predicates {self.busy_us / 1e6:.2f} s, routing and learning "
+            f"{(self.profiling_us + self.routing_us) / 1e6:.2f} s ({self.overhead:.1%})",
         ]
         if self.orders:
             shown = [

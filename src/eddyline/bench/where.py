@@ -63,11 +63,11 @@ def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
                 cases.append(make(rng, scale, folder))
                 advance()
             if data is not None:
-                texts = read_newsgroups(data) * (1 if bench.quick else 3)
+                texts = read_newsgroups(data) * (2 if bench.quick else 8)
                 cases.append(Case("20 newsgroups", texts, REAL_PREDICATES, folder))
             advance()
             cheap = write_parquet(
-                generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (40 // scale),
+                generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (200 // scale),
                 pathlib.Path(folder) / "cheap",
             )
             advance()
@@ -82,20 +82,20 @@ def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
 
 
 def _stationary(rng: np.random.Generator, scale: int, folder: str) -> Case:
-    answers = draw_answers(rng, 120_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
+    answers = draw_answers(rng, 240_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
     predicates = [word_predicate(n, extra_scans=s) for n, s in enumerate((1, 2, 1, 2, 1, 1))]
     return Case("stationary", generate_texts(rng, answers), predicates, folder)
 
 
 def _correlated(rng: np.random.Generator, scale: int, folder: str) -> Case:
-    answers = draw_answers(rng, 120_000 // scale, [0.3] * 3 + [0.5] * 3, 3, same_answer=0.95)
+    answers = draw_answers(rng, 160_000 // scale, [0.3] * 3 + [0.5] * 3, 3, same_answer=0.95)
     predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
     return Case("correlated", generate_texts(rng, answers), predicates, folder)
 
 
 def _drifting(rng: np.random.Generator, scale: int, folder: str) -> Case:
     """Make the best order change after every 1/8 of the rows that each task reads."""
-    rows = 160_000 // scale
+    rows = 320_000 // scale
     selective = rng.permutation(np.arange(PHASES) % 6)
     halves = []
     for _ in range(2):

@@ -23,7 +23,7 @@ OnError = Literal["raise", "drop", "keep"]
 
 CHUNK_ROWS = 4_096
 FIRST_CHUNK_ROWS = 256
-CHUNK_US = 10_000.0
+CHUNK_US = 20_000.0
 ADVANCE_US = 5_000.0
 
 
@@ -39,7 +39,7 @@ class RouterOptions:
         Time for profiling, as a share of the time inside predicates. None: unlimited.
     chunk_rows
         Larger batches are cut, so that a change of the rows is noticed within one chunk. Chunks
-        are made smaller still where predicates are expensive: each then takes some 10 ms.
+        are made smaller still where predicates are expensive: each then takes some 20 ms.
     costs_us
         What each predicate costs, in microseconds a row. None: measured. Given costs make a run
         repeatable to the last decision.
@@ -49,7 +49,7 @@ class RouterOptions:
     """
 
     on_error: OnError = "raise"
-    budget: float | None = 0.02
+    budget: float | None = 0.01
     chunk_rows: int = CHUNK_ROWS
     costs_us: tuple[float, ...] | None = None
     seed: int | None = None

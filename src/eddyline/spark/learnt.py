@@ -12,6 +12,7 @@ import numpy as np
 from eddyline.fabric import Totals
 from eddyline.fabric.router import pack_tuples, unpack_tuples
 from eddyline.journal import Journal, Record
+from eddyline.ordering.static import ordering_cost
 
 TUPLES_MAX = 1_000
 
@@ -45,7 +46,7 @@ class Learnt:
                 self._newest[note["worker"]] = note["knowledge"]
 
     def knowledge(self) -> list[dict[str, Any]]:
-        """Return, for each segment, the order most workers use, mean costs, pooled tuples."""
+        """Return, for each segment, the best of the workers' orders, mean costs, pooled tuples."""
         with self._lock:
             workers = list(self._newest.values())
         if not workers:
@@ -54,19 +55,21 @@ class Learnt:
 
     @staticmethod
     def _pool(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        orders = Counter(tuple(worker["order"]) for worker in known)
-        order = max(orders, key=lambda o: orders[o])
+        filters = len(known[0]["order"])
         costs = []
         for by_worker in zip(*(worker["cost_us"] for worker in known), strict=True):
             measured = [us for us in by_worker if us is not None]
             costs.append(sum(measured) / len(measured) if measured else None)
         share = TUPLES_MAX // len(known) + 1
-        tuples = [unpack_tuples(worker["tuples"], len(order))[-share:] for worker in known]
-        return {
-            "order": list(order),
-            "cost_us": costs,
-            "tuples": pack_tuples(np.concatenate(tuples)),
-        }
+        tuples = np.concatenate(
+            [unpack_tuples(worker["tuples"], filters)[-share:] for worker in known]
+        )
+        orders = Counter(tuple(worker["order"]) for worker in known)
+        order = max(orders, key=lambda candidate: orders[candidate])
+        if len(tuples):
+            cost_us = np.array([1.0 if us is None else max(us, 1e-4) for us in costs])
+            order = min(orders, key=lambda candidate: ordering_cost(candidate, tuples, cost_us))
+        return {"order": list(order), "cost_us": costs, "tuples": pack_tuples(tuples)}
 
     def orders(self, names: Sequence[Sequence[str]]) -> list[tuple[list[str], int]]:
         """Return the orders in use, by names, with the number of workers that use each."""

@@ -11,15 +11,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eddyline.operators.operator import BoolArray
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 _KEPT, _DROPPED = b"\x01", b"\x00"
 
@@ -50,23 +47,19 @@ def encode(verdict: BoolArray, note: dict[str, Any] | None) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), rows, buffers)
 
 
-def carries_or_keeps(verdict: Column) -> Column:
-    """Return the condition for rows that are kept or carry a note."""
-    return verdict.isNotNull()
+def carries_or_keeps(verdict: str) -> str:
+    """Return the condition, as SQL, for rows that are kept or carry a note."""
+    return f"{verdict} IS NOT NULL"
 
 
-def only_notes(verdict: Column) -> Column:
-    """Return the notes, NULL for rows that carry none."""
-    from pyspark.sql import functions as F
-
-    return F.when(F.octet_length(verdict) > 0, verdict)
+def only_notes(verdict: str) -> str:
+    """Return the notes, as SQL; NULL for rows that carry none."""
+    return f"CASE WHEN octet_length({verdict}) > 0 THEN {verdict} END"
 
 
-def keeps(verdict: Column) -> Column:
-    """Return the condition for rows that are kept."""
-    from pyspark.sql import functions as F
-
-    return (F.octet_length(verdict) == 0) | (F.substring(verdict, 1, 1) == F.lit(_KEPT))
+def keeps(verdict: str) -> str:
+    """Return the condition, as SQL, for rows that are kept."""
+    return f"octet_length({verdict}) = 0 OR substring({verdict}, 1, 1) = X'{_KEPT.hex()}'"
 
 
 def decode(collected: Iterable[Any]) -> list[dict[str, Any]]:

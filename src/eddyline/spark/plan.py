@@ -63,6 +63,7 @@ class RouterPlanner:
 
     def __init__(self, df: DataFrame, predicates: Sequence[Predicate]) -> None:
         self._df = df
+        self._known = {field.name: field.dataType for field in df.schema}
         self._columns: list[Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
@@ -122,7 +123,9 @@ class RouterPlanner:
             compared = column if common == own else F.col(column).cast(common)
             columns.append(self._column_index(compared, predicate.name))
             casts.append(F.col(f"`{key}`").cast(common).alias(key))
-        distinct = predicate.table.select(*casts).dropna().distinct()
+        # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
+        known = " AND ".join(f"`{key}` IS NOT NULL" for key in predicate.keys)
+        distinct = predicate.table.select(*casts).filter(known).distinct()
         keys = distinct.limit(predicate.rows_max + 1).toArrow()
         if keys.num_rows > predicate.rows_max:
             raise LookupTableError(
@@ -151,6 +154,8 @@ class RouterPlanner:
         return len(self._labels) - 1
 
     def _type_of(self, column: Column, label: str, predicate: str) -> DataType:
+        if label in self._known:
+            return self._known[label]
         try:
             return self._df.select(column).schema[0].dataType
         except AnalysisException as error:

@@ -39,7 +39,7 @@ def where(
     sample: DataFrame | None = None,
     name: str | None = None,
     seed: int | None = None,
-    budget: float | None = 0.02,
+    budget: float | None = 0.01,
 ) -> Where:
     """Keep the rows that satisfy all predicates, evaluated in an order learnt from the data.
 
@@ -105,7 +105,7 @@ class Where:
         sample: DataFrame | None = None,
         name: str | None = None,
         seed: int | None = None,
-        budget: float | None = 0.02,
+        budget: float | None = 0.01,
     ) -> None:
         if not given:
             raise InvalidPredicateError(
@@ -153,8 +153,6 @@ class Where:
     # --- the plan ----------------------------------------------------------------------------
 
     def _route(self, df: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
         from eddyline.spark import notes
         from eddyline.spark.plan import RouterPlanner, make_router_udf
 
@@ -166,20 +164,19 @@ class Where:
         )
         if self._sample is not None and not plan.knowledge:
             plan.knowledge = self._learn_from_sample(self._sample, plan)
-        column = f"__eddyline_{self._id[:8]}_{self._builds}"
-        verdict = F.col(column)
-        routed = df.withColumn(column, make_router_udf(plan)(*planner.arguments))
+        verdict = f"__eddyline_{self._id[:8]}_{self._builds}"
+        routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
         carrying = routed.filter(notes.carries_or_keeps(verdict))
-        observed = self._observe(carrying, notes.only_notes(verdict), column)
-        return observed.filter(notes.keeps(verdict)).drop(column)
+        observed = self._observe(carrying, notes.only_notes(verdict), verdict)
+        return observed.filter(notes.keeps(verdict)).drop(verdict)
 
-    def _observe(self, df: DataFrame, notes: Column, name: str) -> DataFrame:
+    def _observe(self, df: DataFrame, notes: str, name: str) -> DataFrame:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         from eddyline.spark.observed import METRIC, BatchObserver, StreamObserver
 
-        collected = F.collect_list(notes).alias(METRIC)
+        collected = F.expr(f"collect_list({notes}) AS {METRIC}")
         if df.isStreaming:
             if self._streams is None:
                 self._streams = StreamObserver(df.sparkSession, self._learnt)

@@ -1,0 +1,85 @@
+"""Run by test_connect in a process of its own: one process has either classic or Connect."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import sys
+import tempfile
+
+from pyspark.sql import SparkSession
+
+import eddyline as el
+
+
+def batch(spark) -> list[str]:
+    # PySpark makes a UDF for the kind of session there is: only now.
+    from tests.spark.cases import SCHEMA, by_spark, candidates, ids, random_rows
+
+    wrong = []
+    for seed in range(4):
+        rng = random.Random(1000 + seed)
+        df = spark.createDataFrame(random_rows(seed, 600), SCHEMA).repartition(2)
+        chosen = rng.sample(candidates(spark), 4)
+        f = el.where(*[mine for mine, _ in chosen], seed=seed)
+        if ids(df.transform(f)) != ids(by_spark(df, [theirs for _, theirs in chosen])):
+            wrong.append(str([mine for mine, _ in chosen]))
+    return wrong
+
+
+def report(spark) -> dict:
+    f = el.where(
+        el.udf(lambda i: i % 10 != 0, "id", name="passes_most"),
+        el.udf(lambda i: i % 10 == 1, "id", name="drops_most"),
+        seed=0,
+    )
+    spark.range(0, 20_000, 1, 2).transform(f).count()
+    return f.report().to_dict()
+
+
+def stream(spark) -> dict:
+    folder = pathlib.Path(tempfile.mkdtemp())
+    spark.range(0, 9_000, 1, 3).write.parquet(str(folder / "in"))
+    f = el.where(el.udf(lambda i: i % 2 == 0, "id", name="even"), "id < 6000", seed=0)
+    source = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+    query = (
+        source.parquet(str(folder / "in"))
+        .transform(f)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return {
+        "kept": spark.read.parquet(str(folder / "out")).count(),
+        "seen": f.report().rows,
+    }
+
+
+def bad_column(spark) -> str:
+    try:
+        spark.range(5).transform(el.where(el.udf(lambda x: True, "nope", name="p")))
+    except el.InvalidPredicateError as error:
+        return str(error)
+    return "no error"
+
+
+if __name__ == "__main__":
+    session = (
+        SparkSession.builder.remote("local[2]")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    answer = {
+        "wrong": batch(session),
+        "report": report(session),
+        "stream": stream(session),
+        "bad_column": bad_column(session),
+    }
+    pathlib.Path(sys.argv[1]).write_text(json.dumps(answer))
+    session.stop()

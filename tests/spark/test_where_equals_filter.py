@@ -211,3 +211,33 @@ def test_a_second_action_on_the_same_dataframe(spark) -> None:
     assert filtered.count() == 500
     assert filtered.count() == 500
     assert f.report().rows == 1_000  # Spark observes the first action only, as documented
+
+
+def test_the_filtered_dataframe_can_be_used_twice_in_one_plan(spark) -> None:
+    f = el.where(el.udf(lambda i: i % 2 == 0, "id", name="even"), seed=0)
+    even = spark.range(0, 100, 1, 2).transform(f)
+    assert even.union(even).count() == 100
+    assert even.join(even, "id").count() == 50
+
+
+def test_columns_with_odd_names(spark) -> None:
+    df = spark.createDataFrame([(1, 5), (2, 6)], "id int, `a.b c` int")
+    f = el.where(el.udf(lambda v: v == 6, "a.b c", name="six"))
+    assert ids(df.transform(f)) == [2]
+    table = spark.createDataFrame([(5,)], "k int")
+    assert ids(df.transform(el.where(el.lookup(table, on={"a.b c": "k"})))) == [1]
+
+
+def test_an_ambiguous_column_is_named(spark) -> None:
+    df = spark.range(3).join(spark.range(3).withColumnRenamed("id", "other"), on=None, how="cross")
+    twice = df.select("id", F.col("other").alias("id"))
+    with pytest.raises(el.InvalidPredicateError, match=r"'p': no column 'id'.*(?i:ambiguous)"):
+        twice.transform(el.where(el.udf(lambda i: True, "id", name="p")))
+
+
+def test_a_cached_result(spark) -> None:
+    f = el.where(el.udf(lambda i: i % 2 == 0, "id", name="even"), seed=0)
+    cached = spark.range(0, 1_000, 1, 2).transform(f).cache()
+    assert (cached.count(), cached.count()) == (500, 500)
+    assert f.report().kept == 500
+    cached.unpersist()

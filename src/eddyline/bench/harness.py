@@ -14,6 +14,7 @@ import platform
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -157,6 +158,8 @@ def environment(seed: int) -> dict[str, Any]:
 def local_spark(memory: str = "4g") -> Any:
     """Return a local Spark session for a benchmark or the demo, quiet and small."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # PySpark's remark on functions whose annotations it cannot use; nothing depends on them here.
+    warnings.filterwarnings("ignore", message="Cannot infer the eval type")
     from pyspark.sql import SparkSession
 
     spark = (

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 METRIC = "notes"
 IN_FLIGHT_S = 5.0
+PROGRESS_REMEMBERED = 1_000  # many more than a query's recent progress has
 
 
 class BatchObserver:
@@ -69,7 +72,7 @@ class StreamObserver:
         self._spark = spark
         self._learnt = learnt
         self._names: set[str] = set()
-        self._taken: set[tuple[str, int]] = set()
+        self._taken: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._started: set[str] = set()
         self._lock = threading.Lock()
         self._ended = threading.Condition()
@@ -92,35 +95,47 @@ class StreamObserver:
             while self._started - active and time.monotonic() < deadline:
                 self._ended.wait(deadline - time.monotonic())
 
+    def _note_start(self, run_id: str) -> None:
+        with self._ended:
+            self._started.add(run_id)
+
+    def _note_end(self, run_id: str) -> None:
+        with self._ended:
+            self._started.discard(run_id)
+            self._ended.notify_all()
+
     def _take(self, progress: Any) -> None:
         for name, row in (progress.observedMetrics or {}).items():
             key = (str(progress.runId), int(progress.batchId))
             with self._lock:
                 if name not in self._names or key in self._taken:
                     continue
-                self._taken.add(key)
+                self._taken[key] = None
+                if len(self._taken) > PROGRESS_REMEMBERED:
+                    self._taken.popitem(last=False)
             self._learnt.add(decode(_notes_in(row)))
 
     def _listen(self) -> None:
         from pyspark.sql.streaming import StreamingQueryListener
 
-        observer = self
+        # The session keeps its listeners for ever: this one must not keep the `where` alive.
+        find = weakref.ref(self)
 
         class Listener(StreamingQueryListener):
             def onQueryStarted(self, event: Any) -> None:
-                with observer._ended:
-                    observer._started.add(str(event.runId))
+                if observer := find():
+                    observer._note_start(str(event.runId))
 
             def onQueryProgress(self, event: Any) -> None:
-                observer._take(event.progress)
+                if observer := find():
+                    observer._take(event.progress)
 
             def onQueryIdle(self, event: Any) -> None:
                 pass
 
             def onQueryTerminated(self, event: Any) -> None:
-                with observer._ended:
-                    observer._started.discard(str(event.runId))
-                    observer._ended.notify_all()
+                if observer := find():
+                    observer._note_end(str(event.runId))
 
         self._spark.streams.addListener(Listener())
 

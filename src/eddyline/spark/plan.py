@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,8 @@ class RouterPlanner:
 
     def __init__(self, df: DataFrame, predicates: Sequence[Predicate]) -> None:
         self._df = df
-        self._known = {field.name: field.dataType for field in df.schema}
+        counted = Counter(df.columns)
+        self._known = {f.name: f.dataType for f in df.schema if counted[f.name] == 1}
         self._columns: list[Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
@@ -118,9 +120,9 @@ class RouterPlanner:
     def _plan_lookup(self, predicate: LookupPredicate) -> OperatorPlan:
         columns, casts = [], []
         for column, key in zip(predicate.columns, predicate.keys, strict=True):
-            own = self._type_of(F.col(column), column, predicate.name)
+            own = self._type_of(self._resolve(column), column, predicate.name)
             common = _common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
-            compared = column if common == own else F.col(column).cast(common)
+            compared = column if common == own else self._resolve(column).cast(common)
             columns.append(self._column_index(compared, predicate.name))
             casts.append(F.col(f"`{key}`").cast(common).alias(key))
         # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
@@ -147,11 +149,17 @@ class RouterPlanner:
         label = column if isinstance(column, str) else str(column)
         if label in self._labels:
             return self._labels.index(label)
-        resolved = F.col(column) if isinstance(column, str) else column
+        resolved = self._resolve(column)
         self._types.append(self._type_of(resolved, label, predicate))
         self._columns.append(resolved)
         self._labels.append(label)
         return len(self._labels) - 1
+
+    def _resolve(self, column: str | Column) -> Column:
+        if not isinstance(column, str):
+            return column
+        # A column whose name has a dot in it is meant before a field of a struct.
+        return F.col(f"`{column}`") if column in self._known else F.col(column)
 
     def _type_of(self, column: Column, label: str, predicate: str) -> DataType:
         if label in self._known:

@@ -1,0 +1,160 @@
+"""`eddyline demo`: one drifting stream, filtered by Spark and by Eddyline, side by side."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from eddyline.bench.harness import local_spark
+from eddyline.bench.synthetic import draw_answers
+from eddyline.bench.texts import TextPredicate, generate_texts, word_predicate, write_parquet
+from eddyline.errors import EddylineError
+from eddyline.spark import udf, where
+
+PREDICATES = 4
+PHASES = 3
+MICRO_BATCHES = 12
+FREE_BYTES_MIN = 500_000_000
+
+
+def run(rows: int, seed: int, html: pathlib.Path | None) -> None:
+    """Generate data, run both, and show what happened."""
+    console = Console()
+    if shutil.disk_usage(tempfile.gettempdir()).free < FREE_BYTES_MIN:
+        raise EddylineError(
+            f"less than {FREE_BYTES_MIN // 10**6} MB free in {tempfile.gettempdir()}; free some "
+            f"space there, or set TMPDIR to another folder"
+        )
+    console.print(
+        f"[bold]One stream of {rows:,} texts, {PREDICATES} Python predicates, "
+        f"{MICRO_BATCHES} micro-batches.[/bold]\n"
+        f"After each third of the rows another predicate becomes the selective one."
+    )
+    with tempfile.TemporaryDirectory(prefix="eddyline-demo-") as folder:
+        with console.status("generating texts ..."):
+            predicates, source, best = _make_data(pathlib.Path(folder), rows, seed)
+        with console.status("starting an embedded Spark ..."):
+            spark = local_spark("2g")
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        try:
+            _compare(console, spark, pathlib.Path(folder), source, predicates, best, html, seed)
+        finally:
+            spark.stop()
+
+
+def _make_data(
+    folder: pathlib.Path, rows: int, seed: int
+) -> tuple[list[TextPredicate], str, list[str]]:
+    rng = np.random.default_rng(seed)
+    predicates = [word_predicate(number, extra_scans=2) for number in range(PREDICATES)]
+    selective = [PREDICATES - 1, 1, 2]
+    answers = []
+    for phase in range(PHASES):
+        selectivities = [0.85] * PREDICATES
+        selectivities[selective[phase]] = 0.03
+        answers.append(draw_answers(rng, rows // PHASES, selectivities, correlation=1))
+    texts = generate_texts(rng, np.concatenate(answers))
+    source = write_parquet(texts, folder / "texts", files=MICRO_BATCHES)
+    return predicates, source, [predicates[s].__name__ for s in selective]
+
+
+def _compare(
+    console: Console,
+    spark: Any,
+    folder: pathlib.Path,
+    source: str,
+    predicates: list[TextPredicate],
+    selective: list[str],
+    html: pathlib.Path | None,
+    seed: int,
+) -> None:
+    from pyspark.sql import functions as F
+
+    def plain(df: Any) -> Any:
+        condition = None
+        for predicate in predicates:
+            each = F.udf(predicate, "boolean")("text")
+            condition = each if condition is None else condition & each
+        return df.filter(condition)
+
+    f = where(*[udf(predicate, "text") for predicate in predicates], name="demo", seed=seed)
+    with console.status("warming both up ..."):
+        first = spark.read.parquet(f"{source}/part-0.parquet").limit(2_000)
+        for warm in (plain, where(*[udf(p, "text") for p in predicates])):
+            first.transform(warm).count()
+    results: dict[str, list[tuple[int, float]]] = {"Spark's filter": [], "Eddyline": []}
+    with Live(console=console, refresh_per_second=8) as live:
+        for name, how in (("Spark's filter", plain), ("Eddyline", f)):
+            _stream(spark, folder, source, how, name, results, live)
+    report = f.report()
+    spark_s = sum(seconds for _, seconds in results["Spark's filter"])
+    own_s = sum(seconds for _, seconds in results["Eddyline"])
+    spark_rows = sum(kept for kept, _ in results["Spark's filter"])
+    own_rows = sum(kept for kept, _ in results["Eddyline"])
+    console.print(report)
+    evaluations = report.evaluations_by_spark / max(report.evaluations, 1)
+    console.print(
+        f"\n[bold]The same {own_rows:,} rows, {evaluations:.1f} times fewer evaluations, "
+        f"{spark_s / own_s:.1f} times faster[/bold] ({own_s:.1f} s instead of {spark_s:.1f} s).\n"
+        f"The selective predicate was {', then '.join(selective)}: the order followed, see above."
+    )
+    if own_rows != spark_rows:
+        raise EddylineError(f"Spark kept {spark_rows:,} rows and Eddyline {own_rows:,}")
+    if html is not None:
+        console.print(f"Report written to {report.to_html(html)}")
+
+
+def _stream(
+    spark: Any,
+    folder: pathlib.Path,
+    source: str,
+    how: Callable[[Any], Any],
+    name: str,
+    results: dict[str, list[tuple[int, float]]],
+    live: Live,
+) -> None:
+    """Run a stream with one file a micro-batch; show each as it is done."""
+    stream = spark.readStream.schema("id long, text string").option("maxFilesPerTrigger", 1)
+    query = (
+        stream.parquet(source)
+        .transform(how)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(folder / f"checkpoint-{len(name)}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    is_active = True
+    while is_active:
+        is_active = query.isActive
+        results[name] = [
+            (progress.sink.numOutputRows, progress.durationMs["addBatch"] / 1e3)
+            for progress in query.recentProgress
+            if "addBatch" in progress.durationMs
+        ]
+        live.update(_table(results))
+        time.sleep(0.2)
+    query.awaitTermination()
+
+
+def _table(results: dict[str, list[tuple[int, float]]]) -> Table:
+    table = Table(title="seconds of each micro-batch", title_justify="left")
+    table.add_column("")
+    for number in range(MICRO_BATCHES):
+        table.add_column(str(number + 1), justify="right")
+    table.add_column("all", justify="right", style="bold")
+    for name, batches in results.items():
+        cells = [f"{seconds:.2f}" for _, seconds in batches]
+        cells += [""] * (MICRO_BATCHES - len(cells))
+        table.add_row(Text(name), *cells, f"{sum(s for _, s in batches):.1f}")
+    return table

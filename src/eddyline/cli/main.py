@@ -1,0 +1,118 @@
+"""`eddyline`: doctor, demo and benchmarks."""
+
+from __future__ import annotations
+
+import enum
+import pathlib
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from eddyline import __version__
+from eddyline.errors import EddylineError
+
+app = typer.Typer(
+    help="Adaptive query processing on PySpark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+
+class BenchName(enum.StrEnum):
+    """The benchmarks there are."""
+
+    agreedy = "agreedy"
+    where = "where"
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def doctor() -> None:
+    """Check Java, PySpark and the packages it needs; say what is wrong and the exact fix."""
+    from eddyline.cli.doctor import examine, show
+
+    checks = examine()
+    show(checks)
+    if any(not check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(min=8_000, help="Rows to generate.")] = 96_000,
+    seed: Annotated[int, typer.Option(help="For the generated data.")] = 0,
+    html: Annotated[
+        pathlib.Path | None, typer.Option(help="Also write the report as a page.")
+    ] = None,
+) -> None:
+    """Filter a drifting stream with Spark's own filter and with Eddyline, side by side."""
+    from eddyline.cli.demo import run
+
+    _or_explain(lambda: run(rows, seed, html))
+
+
+@app.command()
+def bench(
+    name: Annotated[BenchName, typer.Argument(help="Which benchmark.")],
+    json: Annotated[
+        pathlib.Path | None, typer.Option(help="Write the numbers to this file.")
+    ] = None,
+    data: Annotated[
+        pathlib.Path | None, typer.Option(help="Folder with real data, where a benchmark uses it.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each timed comparison.")] = 5,
+    seed: Annotated[int, typer.Option(help="For everything random.")] = 0,
+    quick: Annotated[
+        bool, typer.Option(help="Less data: shows that it works, the numbers are rough.")
+    ] = False,
+) -> None:
+    """Measure, print the numbers as a table, and write them as JSON."""
+    from eddyline.bench.harness import Bench
+
+    measured = Bench(name.value, seed, quick)
+
+    def run() -> None:
+        if json is not None and not json.parent.exists():
+            json.parent.mkdir(parents=True)
+        if name is BenchName.agreedy:
+            from eddyline.bench import agreedy
+
+            agreedy.run(measured)
+        else:
+            from eddyline.bench import where
+
+            where.run(measured, data, rounds)
+        measured.show()
+        if json is not None:
+            measured.write(json)
+
+    _or_explain(run)
+
+
+def _or_explain(action: object) -> None:
+    """Run; say what was wrong in one line instead of a traceback, where it is known."""
+    try:
+        action()  # type: ignore[operator]
+    except EddylineError as error:
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
+        raise typer.Exit(1) from None
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,120 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from eddyline import __version__
+from eddyline.cli import doctor
+from eddyline.cli.main import app
+
+runner = CliRunner()
+
+
+def test_version() -> None:
+    assert runner.invoke(app, ["--version"]).output.strip() == __version__
+
+
+def test_doctor_is_content_with_the_machine_of_the_tests(monkeypatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    result = runner.invoke(app, ["doctor"])
+    assert result.exit_code == 0, result.output
+    assert "Everything is in place" in result.output
+    assert "jdk.incubator.vector" in result.output
+
+
+def test_doctor_says_how_to_get_java(monkeypatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere/java")
+    result = runner.invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    flat = " ".join(result.output.split())
+    assert "nothing at /nowhere/java/bin/java, where JAVA_HOME points" in flat
+    assert "sudo apt-get install openjdk-17-jre-headless" in flat
+
+
+def test_doctor_finds_an_old_java_and_a_missing_module(monkeypatch, tmp_path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15'\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    checks = {check.what: check for check in doctor.examine()}
+    assert not checks["Java"].ok
+    assert checks["Java"].found == "11.0.2"
+    assert not checks["Java module jdk.incubator.vector"].ok
+
+
+def test_doctor_finds_another_python_for_the_workers(monkeypatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/env")
+    check = next(c for c in doctor.examine() if c.what == "PYSPARK_PYTHON")
+    assert not check.ok
+    assert check.fix == f"export PYSPARK_PYTHON={sys.executable}"
+    monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
+    check = next(c for c in doctor.examine() if c.what == "PYSPARK_PYTHON")
+    assert "does not exist" in check.found
+
+
+def test_doctor_finds_a_package_that_is_too_new_or_missing() -> None:
+    assert not doctor._package("pandas", (2, 2), (2, 2), "pin it").ok
+    missing = doctor._package("no-such-package", (1,), None, "install it")
+    assert (missing.ok, missing.found, missing.fix) == (False, "not installed", "install it")
+
+
+def test_unknown_benchmark() -> None:
+    result = runner.invoke(app, ["bench", "speed"])
+    assert result.exit_code == 2
+    assert "agreedy" in result.output
+
+
+def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
+    path = tmp_path / "new" / "agreedy.json"
+    result = runner.invoke(app, ["bench", "agreedy", "--quick", "--json", str(path)])
+    assert result.exit_code == 0, result.output
+    document = json.loads(path.read_text())
+    assert document["bench"] == "agreedy"
+    assert document["environment"]["versions"]["numpy"]
+    by_metric = {result["metric"]: result for result in document["results"]}
+    assert all(
+        set(r) == {"metric", "value", "unit", "baseline", "paper"} for r in by_metric.values()
+    )
+    greedy = by_metric["fig 9, 12: n=8: evaluations, A-Greedy / optimum"]["value"]
+    independent = by_metric["fig 9, 12: n=8: evaluations, Independent / optimum"]["value"]
+    assert greedy <= 1.05 < independent
+    assert by_metric["table 2: n=8, p=0.05: tuple processing"]["paper"] == 84.77
+    own = "figs 16-18: rows until the new best order is in use, A-Greedy, Eddyline's defaults"
+    assert by_metric[own]["value"] <= 20_000
+
+
+@pytest.mark.parametrize("folder", ["missing", "empty"])
+def test_bench_where_names_missing_data(tmp_path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+    from eddyline.bench.texts import read_newsgroups
+    from eddyline.errors import EddylineError
+
+    with pytest.raises(EddylineError, match=r"no train\.jsonl\.gz in .*--data takes the folder"):
+        read_newsgroups(tmp_path / folder)
+
+
+def test_demo_runs_and_follows_the_drift(tmp_path) -> None:
+    page = tmp_path / "report.html"
+    command = pathlib.Path(sys.executable).parent / "eddyline"
+    run = subprocess.run(
+        [str(command), "demo", "--rows", "24000", "--html", str(page)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "COLUMNS": "140"},
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "times fewer evaluations" in run.stdout
+    assert "changed to mark3" in run.stdout
+    assert "order in use: mark2" in run.stdout
+    assert "<table>" in page.read_text()

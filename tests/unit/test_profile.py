@@ -1,0 +1,138 @@
+"""Windows, costs, budget and drift."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eddyline.profile import Budget, CostModel, ProfileWindow, RateDrift
+
+
+@given(st.integers(1, 20), st.lists(st.integers(0, 50), max_size=12), st.integers(0, 2**32))
+def test_window_is_the_newest_tuples_and_nothing_gets_lost(tuples_max, sizes, seed) -> None:
+    rng = np.random.default_rng(seed)
+    window = ProfileWindow(3, tuples_max)
+    everything: list[list[bool]] = []
+    expired: list[list[bool]] = []
+    for size in sizes:
+        tuples = rng.random((size, 3)) < 0.5
+        everything += tuples.tolist()
+        expired += window.insert(tuples).tolist()
+        assert len(window) == min(len(everything), tuples_max)
+        assert expired + window.tuples().tolist() == everything
+
+
+def test_window_needs_room() -> None:
+    with pytest.raises(ValueError, match="tuples_max must be at least 1"):
+        ProfileWindow(2, 0)
+
+
+class TestCost:
+    def test_a_predicate_called_with_few_rows_does_not_look_expensive_for_it(self) -> None:
+        rng = np.random.default_rng(0)
+        first, last = CostModel(), CostModel()
+        for _ in range(100):
+            noise = rng.uniform(0.9, 1.2)
+            first.add(4_000, (100 + 0.5 * 4_000) * noise)
+            rows = int(rng.integers(5, 200))
+            last.add(rows, (100 + 0.5 * rows) * rng.uniform(0.9, 1.2))
+        assert last.us_per_row(20) > 3
+        assert last.per_row_us == pytest.approx(first.per_row_us, rel=0.35)
+
+    def test_a_first_call_that_loads_things_does_not_count(self) -> None:
+        cost = CostModel()
+        cost.add(100, 500_000.0)
+        cost.add(100, 200.0)
+        assert cost.per_row_us == 2.0
+
+    def test_one_interruption_changes_little(self) -> None:
+        cost = CostModel()
+        for _ in range(50):
+            cost.add(1_000, 1_000.0)
+        cost.add(1_000, 1_000_000.0)
+        assert cost.per_row_us < 1.1
+
+    def test_a_cost_that_changes_is_followed(self) -> None:
+        cost = CostModel(calls=16)
+        for us in (1.0, 3.0):
+            for _ in range(100):
+                cost.add(1_000, 1_000 * us)
+        assert cost.per_row_us == pytest.approx(3.0, rel=0.05)
+
+    def test_no_rows_are_no_call(self) -> None:
+        cost = CostModel()
+        cost.add(0, 100.0)
+        assert not cost.known
+        assert cost.per_row_us == 0.0
+
+
+class TestBudget:
+    def test_long_run_spending_keeps_to_the_share(self) -> None:
+        budget = Budget(0.02)
+        spent = 0.0
+        for _ in range(1_000):
+            budget.earn(1_000.0)
+            if budget.allows():
+                budget.pay(300.0)
+                spent += 300.0
+        assert 0.015 * 1e6 <= spent <= 0.0205 * 1e6
+
+    def test_urgent_profiles_have_a_purse_of_their_own(self) -> None:
+        budget = Budget(0.02, advance_us=100.0)
+        budget.earn(20_000.0)
+        while budget.allows():
+            budget.pay(100.0)
+        assert budget.allows_urgent(100.0)
+        budget.pay(100.0)
+        assert not budget.allows()
+
+    def test_an_urgent_profile_on_credit_waits_for_enough_work(self) -> None:
+        budget = Budget(0.02)
+        assert not budget.allows_urgent(500.0)
+        budget.earn(10_000.0)
+        assert budget.allows_urgent(500.0)
+        budget.pay(500.0)
+        assert not budget.allows_urgent(500.0)
+
+    def test_unlimited_and_wrong_shares(self) -> None:
+        unlimited = Budget(None)
+        unlimited.pay(1e9)
+        assert unlimited.allows()
+        assert unlimited.allows_urgent(1e9)
+        with pytest.raises(ValueError, match="share must be"):
+            Budget(1.5)
+
+
+class TestDrift:
+    def test_chance_is_no_drift(self) -> None:
+        rng = np.random.default_rng(0)
+        drift = RateDrift()
+        seen = np.array([4_096, 2_000])
+        alarms = [drift.update(seen, rng.binomial(seen, [0.5, 0.3])) for _ in range(300)]
+        assert not any(alarms)
+
+    def test_a_change_is_noticed_at_once_and_only_once(self) -> None:
+        rng = np.random.default_rng(1)
+        drift = RateDrift()
+        seen = np.array([2_000])
+        alarms = [
+            drift.update(seen, rng.binomial(seen, 0.8 if batch < 50 else 0.4))
+            for batch in range(100)
+        ]
+        assert [batch for batch, alarm in enumerate(alarms) if alarm] == [50]
+
+    def test_rows_that_always_differ_are_soon_no_news(self) -> None:
+        drift = RateDrift()
+        seen = np.array([2_000])
+        alarms = [
+            drift.update(seen, np.array([1_600 if batch % 2 else 800])) for batch in range(60)
+        ]
+        assert sum(alarms) <= 8
+        assert not any(alarms[30:])
+
+    def test_positions_that_nothing_reaches_are_left_alone(self) -> None:
+        drift = RateDrift()
+        for _ in range(3):
+            assert not drift.update(np.array([100, 0]), np.array([100, 0]))

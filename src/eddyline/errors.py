@@ -11,6 +11,10 @@ class InvalidPredicateError(EddylineError, ValueError):
     """A predicate cannot be used as it was given: wrong kind, arity, return type or column."""
 
 
+class WrongAnswerError(EddylineError, TypeError):
+    """A predicate answered a row with something that is no boolean."""
+
+
 class InvalidPolicyError(EddylineError, ValueError):
     """The policy is unknown, or its parameters contradict each other."""
 

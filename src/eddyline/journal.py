@@ -88,7 +88,7 @@ class Journal:
 
     def of_kind(self, *kinds: str) -> list[Record]:
         """Return the records of the given kinds."""
-        return [r for r in self._records if r.kind in kinds]
+        return [r for r in self if r.kind in kinds]
 
     def __iter__(self) -> Iterator[Record]:
         return iter(tuple(self._records))
@@ -104,6 +104,8 @@ class Journal:
             f"{r.at_rows:>12,} rows  {r.kind:<10} "
             + ", ".join(f"{k}={v}" for k, v in r.numbers.items())
             + (f"  [{r.where}]" if r.where else "")
-            for r in self._records
+            for r in self
         ]
+        if self.forgotten:
+            lines.insert(0, f"({self.forgotten:,} older decisions forgotten)")
         return "\n".join(lines) or "(no decisions yet)"

@@ -241,3 +241,56 @@ def test_a_cached_result(spark) -> None:
     assert (cached.count(), cached.count()) == (500, 500)
     assert f.report().kept == 500
     cached.unpersist()
+
+
+def test_columns_that_print_alike_are_kept_apart(spark) -> None:
+    left = spark.createDataFrame([(1, 10), (2, 20)], "id int, v int")
+    right = spark.createDataFrame([(1, 5), (2, 50)], "id int, v int")
+    joined = left.join(right, left["id"] == right["id"]).select(left["id"], left["v"], right["v"])
+    both = left.alias("l").join(right.alias("r"), F.col("l.id") == F.col("r.id"))
+    f = el.where(
+        el.udf(lambda v: v >= 10, F.col("l.v"), name="left"),
+        el.udf(lambda v: v >= 10, F.col("r.v"), name="right"),
+    )
+    assert joined.count() == 2
+    assert [r[0] for r in both.transform(f).select("l.id").collect()] == [2]
+    rng = el.where(
+        el.udf(lambda i: True, "id", name="a"),
+        "rand() < 0.5",
+        el.udf(lambda i: True, "id", name="b"),
+        "rand() < 0.5",
+        el.udf(lambda i: True, "id", name="c"),
+    )
+    assert 0.2 < spark.range(4_000).transform(rng).count() / 4_000 < 0.3
+
+
+@pytest.mark.parametrize(
+    ("condition", "deterministic"),
+    [
+        ("rand() < 0.5", False),
+        ("`rand`() < 0.5", False),
+        ("try_reflect('java.util.UUID', 'randomUUID') IS NULL", False),
+        ("text LIKE '%rand (%'", True),
+        ("brand(1) > 0", True),
+    ],
+)
+def test_nondeterministic_functions_of_spark_are_known_by_name(condition, deterministic) -> None:
+    assert el.where(condition).predicates[0].deterministic is deterministic
+
+
+def test_a_predicate_used_twice_keeps_its_own_name(spark) -> None:
+    predicate = el.udf(lambda i: i % 2 == 0, "id", name="even")
+    f = el.where(predicate, predicate)
+    assert spark.range(10).transform(f).count() == 5
+    assert [line.name for line in f.report().lines] == ["even", "even#2"]
+    assert predicate.name == "even"
+
+
+def test_concurrent_use_of_one_where(spark) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    f = el.where(el.udf(lambda i: i % 2 == 0, "id", name="even"), seed=0)
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(lambda n: spark.range(n).transform(f).count(), [10, 20, 30, 40]))
+    assert counts == [5, 10, 15, 20]
+    assert f.report().rows == 100

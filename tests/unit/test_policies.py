@@ -133,5 +133,21 @@ def test_a_class_is_no_policy() -> None:
 def test_parameters_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="profile_probability"):
         AGreedy(profile_probability=0)
-    with pytest.raises(ValueError, match="alpha"):
-        AGreedy(alpha=1.5)
+    for policy in (AGreedy, *(POLICIES[n] for n in ("sweep", "independent", "local_swaps"))):
+        with pytest.raises(ValueError, match="alpha must be in"):
+            policy(alpha=1.5)
+
+
+def test_paper_settings_correct_every_violation_even_one_that_does_not_pay() -> None:
+    """Greedy is not optimal: here its order costs more than the one it replaces."""
+    drops = np.zeros((26, 3), dtype=bool)
+    drops[:10, 0] = drops[10:20, 1] = True
+    drops[4:16, 2] = True
+    drops[20:, 2] = True
+    policy = AGreedy.paper()
+    policy.tuples_min = 1
+    policy.start(3)
+    seen = np.array([26, 16, 6])
+    policy.learn(Evidence(26, policy.order, seen, seen, np.ones(3), drops))
+    assert policy.order[0] == 2
+    assert not policy.on_trial

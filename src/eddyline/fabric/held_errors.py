@@ -53,7 +53,8 @@ class HeldErrors:
             first_only = on_error == "raise" and number == len(self._put_off)
             dropped = self._isolate(operator, batch, again, first_only)
             alive = np.setdiff1d(alive, dropped, assume_unique=True)
-        at_fault = [row for row in self._by_row if row in set(alive.tolist())]
+        still_alive = set(alive.tolist())
+        at_fault = [row for row in self._by_row if row in still_alive]
         if not at_fault or on_error == "keep":
             return alive
         if on_error == "drop":
@@ -75,7 +76,10 @@ class HeldErrors:
             if len(part) == 0:
                 continue
             try:
-                dropped.append(part[~operator.evaluate(batch, part).passed])
+                outcome = operator.evaluate(batch, part)
+                dropped.append(part[~outcome.passed])
+                for position, error in (outcome.errors or {}).items():
+                    self._by_row.setdefault(int(part[position]), (operator, error))
             except Exception as error:
                 if len(part) == 1:
                     self._by_row.setdefault(int(part[0]), (operator, error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -24,7 +25,7 @@ OnError = Literal["raise", "drop", "keep"]
 CHUNK_ROWS = 4_096
 FIRST_CHUNK_ROWS = 256
 CHUNK_US = 20_000.0
-ADVANCE_US = 5_000.0
+ADVANCE_US = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class RouterOptions:
         Time for profiling, as a share of the time inside predicates. None: unlimited.
     chunk_rows
         Larger batches are cut, so that a change of the rows is noticed within one chunk. Chunks
-        are made smaller still where predicates are expensive: each then takes some 20 ms.
+        are made smaller still, down to 256 rows, where predicates are expensive.
     costs_us
         What each predicate costs, in microseconds a row. None: measured. Given costs make a run
         repeatable to the last decision.
@@ -59,6 +60,12 @@ class RouterOptions:
             raise EddylineError(
                 f"on_error is {self.on_error!r}; it must be 'raise', 'drop' or 'keep'"
             )
+        if self.budget is not None and not 0 <= self.budget < 1:
+            raise EddylineError(f"budget is {self.budget}; it must be at least 0 and below 1")
+        if self.chunk_rows < 1:
+            raise EddylineError(f"chunk_rows is {self.chunk_rows}; it must be at least 1")
+        if self.seed is not None and self.seed < 0:
+            raise EddylineError(f"seed is {self.seed}; it must not be negative")
 
 
 class Router:
@@ -79,6 +86,8 @@ class Router:
         Positions of predicates that must stay where they are written.
     options
         See `RouterOptions`.
+    where
+        Which process this is, for the journal.
 
     Examples
     --------
@@ -190,33 +199,49 @@ class Router:
         return segments
 
     def _route_chunk(self, batch: Batch) -> BoolArray:
+        began = time.perf_counter()
         errors = HeldErrors()
-        alive: Rows | None = None
-        for segment in self.segments:
-            alive = segment.run(batch, alive, errors, self.totals)
-        if errors:
-            survivors = np.arange(batch.rows) if alive is None else alive
-            alive = errors.settle(batch, survivors, self.options.on_error)
+        if len(self.operators) == 1:
+            verdict = self.segments[0].judge_alone(batch, errors, self.totals)
+            if errors:
+                verdict = self._settle(errors, batch, np.flatnonzero(verdict))
+        else:
+            alive: Rows | None = None
+            for segment in self.segments:
+                alive = segment.run(batch, alive, errors, self.totals)
+            if errors:
+                survivors = np.arange(batch.rows) if alive is None else alive
+                verdict = self._settle(errors, batch, survivors)
+            else:
+                verdict = _to_verdict(batch.rows, alive)
         self._rows += batch.rows
         self._rows_next = self._size_of_next_chunk(batch.rows)
         self.totals.rows += batch.rows
-        if alive is None:
-            self.totals.kept += batch.rows
-            return np.ones(batch.rows, dtype=bool)
-        self.totals.kept += len(alive)
-        verdict = np.zeros(batch.rows, dtype=bool)
-        verdict[alive] = True
+        self.totals.kept += int(np.count_nonzero(verdict))
+        busy_us = sum(segment.busy_us + segment.profiling_us for segment in self.segments)
+        self.totals.routing_us += max(0.0, (time.perf_counter() - began) * 1e6 - busy_us)
         return verdict
+
+    def _settle(self, errors: HeldErrors, batch: Batch, alive: Rows) -> BoolArray:
+        return _to_verdict(batch.rows, errors.settle(batch, alive, self.options.on_error))
 
     def _size_of_next_chunk(self, rows: int) -> int:
         """Small while nothing is known or rows are expensive, so that an order comes early."""
-        busy_us = sum(segment.busy_us for segment in self.segments)
+        busy_us = sum(segment.booked_us for segment in self.segments)
         affordable = CHUNK_US * rows / busy_us if busy_us else self.options.chunk_rows
         wanted = min(2 * self._rows_next, int(affordable), self.options.chunk_rows)
         return max(wanted, min(FIRST_CHUNK_ROWS, self.options.chunk_rows))
 
     def _write(self, kind: str, numbers: dict[str, Any]) -> None:
         self.journal.write(Record(kind, self._rows, numbers, self._where))
+
+
+def _to_verdict(rows: int, alive: Rows | None) -> BoolArray:
+    if alive is None:
+        return np.ones(rows, dtype=bool)
+    verdict = np.zeros(rows, dtype=bool)
+    verdict[alive] = True
+    return verdict
 
 
 def pack_tuples(tuples: BoolArray) -> str:

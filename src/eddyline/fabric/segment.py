@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from eddyline.errors import InvalidPolicyError
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.totals import Totals
-from eddyline.fabric.trial import Trial
+from eddyline.fabric.trial import Refused, Trial
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import Change, Evidence, Policy
 from eddyline.ordering.policy import FloatArray, IntArray
-from eddyline.ordering.static import ordering_cost
+from eddyline.ordering.static import reach_counts
 from eddyline.profile import Budget, CostModel, RateDrift
 
 BURST_TUPLES = 128
@@ -63,12 +64,16 @@ class Segment:
         self.policy = policy
         self.budget = budget
         self.costs = [CostModel() for _ in self.operators]
-        self.busy_us = 0.0  # in the last batch
+        # Of the last batch: time inside predicates, the same as booked, time for profiling.
+        self.busy_us = self.booked_us = self.profiling_us = 0.0
         self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
         self._write = write
         self._rng = np.random.default_rng(seed)
         self._drift = RateDrift()
         self._trial: Trial | None = None
+        self._refused = Refused()
+        self._rows = 0
+        self._checked_order: tuple[int, ...] | None = None
         self._written_reach: FloatArray | None = None
         self._burst_due = policy.watches_drift
         self._learns = policy.learns and len(self.operators) > 1
@@ -92,8 +97,7 @@ class Segment:
         self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
     ) -> Rows | None:
         """Return the rows, of those given, that no predicate of the segment drops."""
-        began = time.perf_counter()
-        order = self.policy.order
+        order = self._valid_order()
         filters = len(self.operators)
         seen = np.zeros(filters, dtype=np.int64)
         passed = np.zeros(filters, dtype=np.int64)
@@ -120,19 +124,42 @@ class Segment:
                 alive = outcome.passed.nonzero()[0] if alive is None else alive[outcome.passed]
             survivors.append(alive)
             count = passed_count
+        self._rows += entered_count
         totals.seen[self.indices] += seen
         totals.passed[self.indices] += passed
-        self.busy_us = self._booked_us(busy_us, seen)
-        self.budget.earn(self.busy_us)
-        spent_us = 0.0
+        self.busy_us, self.booked_us = busy_us, self._booked_us(busy_us, seen)
+        self.budget.earn(self.booked_us)
+        self.profiling_us = 0.0
         if self._learns:
-            spent_us = self._learn(batch, entered, entered_count, survivors, seen, passed, totals)
+            self._learn(batch, entered, entered_count, survivors, seen, passed, totals)
             self._estimate_written_order(entered_count, count, seen, passed, totals)
         else:
             totals.written_seen[self.indices] += seen
-        whole_us = (time.perf_counter() - began) * 1e6
-        totals.routing_us += max(0.0, whole_us - busy_us - spent_us)
         return alive
+
+    def judge_alone(self, batch: Batch, errors: HeldErrors, totals: Totals) -> BoolArray:
+        """Return the verdict of the only predicate there is: nothing to order, nothing to learn."""
+        began = time.perf_counter()
+        outcome, failed = errors.ask(self.operators[0], batch, None)
+        self.busy_us = self.booked_us = (time.perf_counter() - began) * 1e6
+        totals.busy_us[0] += self.busy_us
+        totals.failed[0] += failed
+        totals.seen[0] += batch.rows
+        totals.written_seen[0] += batch.rows
+        totals.passed[0] += int(np.count_nonzero(outcome.passed))
+        return outcome.passed
+
+    def _valid_order(self) -> tuple[int, ...]:
+        """Return the policy's order; a policy that forgets a predicate must not go unnoticed."""
+        order = self.policy.order
+        if order is not self._checked_order:
+            if sorted(order) != list(range(len(self.operators))):
+                raise InvalidPolicyError(
+                    f"policy {self.policy.name!r} answered with {list(order)}, which is no order "
+                    f"of {len(self.operators)} predicates; it must name each of them once"
+                )
+            self._checked_order = order
+        return order
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -145,29 +172,32 @@ class Segment:
         seen: IntArray,
         passed: IntArray,
         totals: Totals,
-    ) -> float:
-        """Profile if it is time to, tell the policy, act on its answer; return what it took."""
+    ) -> None:
+        """Profile if it is time to, tell the policy, act on its answer."""
         order = self.policy.order
         by_position = list(order)
         if self.policy.watches_drift and self._drift.update(
             seen[by_position], (seen - passed)[by_position]
         ):
             self._write("drift", {"order": self.names(order)})
+            self._end_trial("cut short")
+            self._refused.clear()
             self.policy.forget()
             self._burst_due = True
-        tuples, profiling_us = self._profile(batch, entered, entered_count, survivors, totals)
+        tuples = self._profile(batch, entered, entered_count, survivors, totals)
         if len(tuples) == 0 and self.policy.profile_probability > 0 and self._trial is None:
-            return profiling_us  # nothing new to learn from
+            return  # nothing new to learn from
         cost_us = self.cost_us()
         change = None
         if len(tuples) or self.policy.profile_probability == 0:
             evidence = Evidence(entered_count, order, seen, passed, cost_us, tuples)
             change = self.policy.learn(evidence)
         if change is not None:
-            self._begin_trial(change, evidence)
+            self._take_up(change, evidence)
         elif self._trial is not None:
-            self._continue_trial(entered_count, float(seen @ cost_us))
-        return profiling_us
+            self._trial.add(entered_count, seen)
+            if self._trial.is_over:
+                self._end_trial("reverted" if self._trial.is_worse(cost_us) else "kept")
 
     def _profile(
         self,
@@ -176,21 +206,21 @@ class Segment:
         entered_count: int,
         survivors: list[Rows | None],
         totals: Totals,
-    ) -> tuple[BoolArray, float]:
-        """Evaluate some dropped rows in full; return their profile tuples and what it took."""
+    ) -> BoolArray:
+        """Evaluate some dropped rows in full; return their profile tuples."""
         filters = len(self.operators)
         nothing: BoolArray = np.zeros((0, filters), dtype=bool)
         wanted_count = self._rows_to_profile(entered_count)
         if wanted_count == 0:
-            return nothing, 0.0
+            return nothing
         began = time.perf_counter()
-        picked = np.unique(self._rng.integers(0, entered_count, wanted_count))
+        picked = np.sort(self._rng.choice(entered_count, wanted_count, replace=False))
         rows = picked if entered is None else entered[picked]
         dropped_at = _positions_of_drop(rows, survivors)
         is_dropped = dropped_at < len(survivors)
         rows, dropped_at = rows[is_dropped], dropped_at[is_dropped]
         if len(rows) == 0:
-            return nothing, 0.0
+            return nothing
         order = np.array(self.policy.order)
         tuples = np.zeros((len(rows), filters), dtype=bool)
         tuples[np.arange(len(rows)), order[dropped_at]] = True
@@ -207,10 +237,10 @@ class Segment:
         self._burst_due = False
         if wanted[np.triu_indices(filters, 1)].all():
             self._remember_written_order(tuples)
-        elapsed_us = (time.perf_counter() - began) * 1e6
-        totals.profiling_us += elapsed_us
-        self.budget.pay(self._booked_us(elapsed_us, asked_counts))
-        return tuples, elapsed_us
+        self.profiling_us = (time.perf_counter() - began) * 1e6
+        totals.profiling_us += self.profiling_us
+        self.budget.pay(self._booked_us(self.profiling_us, asked_counts))
+        return tuples
 
     def _booked_us(self, measured_us: float, evaluations: IntArray) -> float:
         """Return the time for the budget: as measured, or by the given costs if there are any."""
@@ -247,53 +277,61 @@ class Segment:
 
     # --- trials -----------------------------------------------------------------------------
 
-    def _begin_trial(self, change: Change, evidence: Evidence) -> None:
+    def _take_up(self, change: Change, evidence: Evidence) -> None:
+        """Put a new order on trial, unless it was undone a short while ago."""
+        if self.policy.on_trial and self._refused.bars(change.after, self._rows):
+            self.policy.adopt(change.before)
+            return
+        self._end_trial("cut short")
         self._drift.restart()
-        numbers = {
-            "before": self.names(change.before),
-            "after": self.names(change.after),
-            "cost_us": dict(
-                zip(
-                    self.names(range(len(self.operators))),
-                    evidence.cost_us.round(3).tolist(),
-                    strict=True,
-                )
-            ),
-            **{k: round(v, 4) if isinstance(v, float) else v for k, v in change.numbers.items()},
-        }
-        self._write("reorder", numbers)
-        if not self.policy.on_trial:
-            return
-        last_chunk_us = float(evidence.seen @ evidence.cost_us) / max(evidence.rows, 1)
-        tuples = self.policy.evidence()
-        expected_us = last_chunk_us
-        if len(tuples):
-            # The old order on the very rows that spoke against it, dropped and kept ones alike.
-            last = change.before[-1]
-            kept_share = float(evidence.passed[last]) / max(evidence.rows, 1)
-            old_us = ordering_cost(change.before, tuples, evidence.cost_us)
-            all_us = float(evidence.cost_us.sum())
-            expected_us = kept_share * all_us + (1 - kept_share) * old_us
-        self._trial = Trial(change.before, change.after, max(expected_us, last_chunk_us))
-
-    def _continue_trial(self, rows: int, spent_us: float) -> None:
-        trial = self._trial
-        assert trial is not None
-        trial.add(rows, spent_us)
-        if not trial.is_over:
-            return
-        self._trial = None
-        kind = "reverted" if trial.is_worse else "kept"
+        names = self.names(range(len(self.operators)))
         self._write(
-            kind,
+            "reorder",
+            {
+                "before": self.names(change.before),
+                "after": self.names(change.after),
+                "cost_us": dict(zip(names, evidence.cost_us.round(3).tolist(), strict=True)),
+                **{
+                    name: round(number, 4) if isinstance(number, float) else number
+                    for name, number in change.numbers.items()
+                },
+            },
+        )
+        if self.policy.on_trial:
+            expected = self._evaluations_in(change.before, evidence)
+            self._trial = Trial(change.before, change.after, expected)
+
+    def _evaluations_in(self, order: tuple[int, ...], evidence: Evidence) -> FloatArray:
+        """Return the evaluations a row needs in an order, on the rows that spoke against it."""
+        rows = max(evidence.rows, 1)
+        in_last_batch = evidence.seen / rows
+        tuples = self.policy.evidence()
+        if len(tuples) == 0:
+            return in_last_batch
+        kept_share = float(evidence.passed[order[-1]]) / rows
+        needed = np.empty(len(order))
+        needed[list(order)] = reach_counts(order, tuples) / len(tuples)
+        # A small window may flatter the old order: what the last batch really took counts too.
+        return np.maximum(kept_share + (1 - kept_share) * needed, in_last_batch)
+
+    def _end_trial(self, verdict: str) -> None:
+        """End the trial, if there is one, and write down how."""
+        trial, self._trial = self._trial, None
+        if trial is None:
+            return
+        cost_us = self.cost_us()
+        self._write(
+            verdict,
             {
                 "before": self.names(trial.before),
                 "after": self.names(trial.after),
-                "expected_us": round(trial.expected_us, 4),
-                "measured_us": round(trial.measured_us, 4),
+                "rows": trial.rows,
+                "expected_us": round(trial.expected_us(cost_us), 4),
+                "measured_us": round(trial.measured_us(cost_us), 4),
             },
         )
-        if trial.is_worse:
+        if verdict == "reverted":
+            self._refused.add(trial.after, self._rows)
             self.policy.adopt(trial.before)
             self._drift.restart()
             self._burst_due = self.policy.watches_drift

@@ -23,6 +23,9 @@ class ColumnReader:
     Subclass it where a column needs more than Arrow's own conversion.
     """
 
+    #: Whether a predicate could change the objects; then each predicate gets its own.
+    mutable = False
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -89,7 +92,7 @@ class Batch:
         began = time.perf_counter()
         values = self.readers[column].to_objects(self.arrow(column, rows))
         self.converting_us += (time.perf_counter() - began) * 1e6
-        if converted is None:
+        if converted is None and not self.readers[column].mutable:
             self._converted[column] = _Converted(values, rows)
         return values
 
@@ -97,7 +100,11 @@ class Batch:
         """Return a row's values for an error message, each cut to a readable length."""
         parts = []
         for column in columns:
-            text = repr(self.readers[column].to_objects(self.columns[column].slice(row, 1))[0])
+            value = self.columns[column].slice(row, 1)
+            try:
+                text = repr(self.readers[column].to_objects(value)[0])
+            except Exception:  # such as a date far in the future
+                text = f"(a {value.type} that Python cannot hold)"
             short = text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
             parts.append(f"{self.readers[column].name}={short}")
         return ", ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class LookupTable:
 
     """
 
-    def __init__(self, keys: list[pa.Array]) -> None:
+    def __init__(self, keys: Sequence[pa.Array | pa.ChunkedArray]) -> None:
+        self._types = [key.type for key in keys]
         columns = [_hashable(key) for key in keys]
         if len(columns) == 1:
             self._keys = frozenset(columns[0]) - {None}
@@ -42,6 +44,7 @@ class LookupTable:
     def contains(self, keys: list[pa.Array]) -> BoolArray:
         """Say for each row whether its key is in the table."""
         present = self._keys
+        keys = [_as_type(key, own) for key, own in zip(keys, self._types, strict=True)]
         if len(keys) == 1:
             # Each distinct value is looked up once, however often it stands in the batch.
             encoded = keys[0].dictionary_encode()
@@ -83,7 +86,14 @@ class Lookup(Operator):
         return Outcome(~found if self._anti else found)
 
 
-def _hashable(keys: pa.Array) -> list[Any]:
+def _as_type(keys: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the keys as one plain array of the table's type."""
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    return keys if keys.type == wanted else keys.cast(wanted)
+
+
+def _hashable(keys: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return values that are equal, as Python objects, exactly when they are equal in SQL."""
     if pa.types.is_temporal(keys.type):
         keys = keys.cast(pa.int32() if keys.type.bit_width == 32 else pa.int64())

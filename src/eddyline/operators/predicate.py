@@ -5,6 +5,7 @@ A predicate keeps a row if it answers True. False and NULL drop it, as in SQL.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.errors import InvalidPredicateError
+from eddyline.errors import InvalidPredicateError, WrongAnswerError
 from eddyline.operators.batch import Batch
 from eddyline.operators.operator import BoolArray, Operator, Outcome, Rows
 
@@ -68,30 +69,44 @@ class RowPredicate(Operator):
                     raise RuntimeError("the function raised StopIteration")
             except Exception as error:
                 errors[len(answers)] = error
-                answers.append(True)
-        return Outcome(self._to_passed(answers), errors or None)
+                answers.append(None)
+        passed = self._to_passed(answers, errors)
+        if not errors:
+            return Outcome(passed)
+        passed[list(errors)] = True  # undecided: another operator may still drop the row
+        return Outcome(passed, errors)
 
     def _calls(self, batch: Batch, rows: Rows | None, count: int) -> Any:
         if not self.columns:
             return itertools.starmap(self._function, itertools.repeat((), count))
         return map(self._function, *[batch.objects(column, rows) for column in self.columns])
 
-    def _to_passed(self, answers: list[Any]) -> BoolArray:
+    def _to_passed(self, answers: list[Any], errors: dict[int, Exception]) -> BoolArray:
         try:
             return _nulls_drop(pa.array(answers, type=pa.bool_()))
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            if self._other_answers == "null":
-                return np.fromiter((a is True for a in answers), dtype=bool, count=len(answers))
-            if self._other_answers == "cast":
-                try:
-                    return _nulls_drop(pa.array(answers).cast(pa.bool_()))
-                except _NOT_BOOLEAN:
-                    pass
-            wrong = next(a for a in answers if not isinstance(a, bool | np.bool_ | None))
-            raise InvalidPredicateError(
-                f"predicate {self.name!r} returned {type(wrong).__name__} ({wrong!r:.80}), not a "
-                f"boolean; let it return bool(...), or None for NULL"
-            ) from None
+            pass
+        # Row by row, so that what becomes of a row does not depend on its neighbours.
+        passed = np.zeros(len(answers), dtype=bool)
+        for position, answer in enumerate(answers):
+            try:
+                passed[position] = self._is_true(answer)
+            except WrongAnswerError as error:
+                errors[position] = error
+        return passed
+
+    def _is_true(self, answer: Any) -> bool:
+        if answer is None or isinstance(answer, bool | np.bool_):
+            return bool(answer)
+        if self._other_answers == "null":
+            return False
+        if self._other_answers == "cast":
+            with contextlib.suppress(*_NOT_BOOLEAN):
+                return bool(pa.array([answer]).cast(pa.bool_())[0].as_py())
+        raise WrongAnswerError(
+            f"it returned {type(answer).__name__} ({answer!r:.80}), not a boolean; let it return "
+            f"bool(...), or None for NULL"
+        )
 
 
 class VectorPredicate(Operator):
@@ -121,10 +136,10 @@ class VectorPredicate(Operator):
                 f"must return exactly one for each row it is given"
             )
 
-    def _wrong_type(self, actual: object) -> InvalidPredicateError:
-        return InvalidPredicateError(
-            f"predicate {self.name!r} returned values of type {actual}, not booleans; compare or "
-            f"cast them inside the function"
+    def _wrong_type(self, actual: object) -> WrongAnswerError:
+        return WrongAnswerError(
+            f"it returned values of type {actual}, not booleans; compare or cast them inside the "
+            f"function"
         )
 
 
@@ -174,6 +189,8 @@ class PandasPredicate(VectorPredicate):
         count = batch.rows if rows is None else len(rows)
         answer = self._function(*[batch.pandas(column, rows) for column in self.columns])
         self._check_length(answer, count)
+        if getattr(answer, "ndim", 1) != 1:
+            raise self._wrong_type(f"{type(answer).__name__} with {answer.ndim} dimensions")
         dtype = getattr(answer, "dtype", None)
         if dtype == np.dtype(bool):  # the common case: nothing to convert, no NULL possible
             return Outcome(np.asarray(answer))
@@ -194,4 +211,4 @@ def _nulls_drop(answer: pa.BooleanArray) -> BoolArray:
     if answer.null_count:
         answer = pc.fill_null(answer, False)
     passed: BoolArray = answer.to_numpy(zero_copy_only=False)
-    return passed
+    return passed if passed.flags.writeable else passed.copy()

@@ -66,10 +66,7 @@ class AGreedy(Policy):
         gain_min: float = 0.01,
         watches_drift: bool = True,
     ) -> None:
-        if not 0 < profile_probability <= 1:
-            raise ValueError(f"profile_probability must be in (0, 1], not {profile_probability}")
-        if not 0 < alpha <= 1:
-            raise ValueError(f"alpha must be in (0, 1], not {alpha}")
+        self.check_shares(profile_probability=profile_probability, alpha=alpha)
         self.profile_probability = profile_probability
         self.window_tuples = window_tuples
         self.alpha = alpha
@@ -87,7 +84,7 @@ class AGreedy(Policy):
         1000
 
         """
-        return cls(
+        policy = cls(
             profile_probability,
             window_tuples=1000,
             alpha=0.9,
@@ -95,6 +92,8 @@ class AGreedy(Policy):
             gain_min=0.0,
             watches_drift=False,
         )
+        policy.on_trial = False
+        return policy
 
     def reset(self) -> None:
         """Start with an empty window."""
@@ -116,7 +115,8 @@ class AGreedy(Policy):
         scans = corrected.restore(tuples, evidence.cost_us, self.alpha)
         cost_before_us = ordering_cost(self.order, tuples, evidence.cost_us)
         cost_after_us = ordering_cost(corrected.order, tuples, evidence.cost_us)
-        if cost_before_us - cost_after_us < self.gain_min * cost_before_us:
+        gain_us = cost_before_us - cost_after_us
+        if self.gain_min > 0 and gain_us < self.gain_min * cost_before_us:
             return None
         self.view = corrected
         return self.change_to(

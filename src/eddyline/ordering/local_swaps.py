@@ -56,6 +56,7 @@ class LocalSwaps(Policy):
         alpha: float = 0.9,
         tuples_min: int = 50,
     ) -> None:
+        self.check_shares(profile_probability=profile_probability, alpha=alpha)
         self.profile_probability = profile_probability
         self.window_tuples = window_tuples
         self.alpha = alpha

@@ -81,7 +81,8 @@ class Policy(abc.ABC):
 
     """
 
-    name: ClassVar[str]
+    #: How reports call it.
+    name: ClassVar[str] = "own policy"
     #: Share of the dropped rows to profile, 0 for none.
     profile_probability: float = 0.0
     #: Whether there is anything to learn at all.
@@ -104,6 +105,13 @@ class Policy(abc.ABC):
             raise ValueError(f"{list(self.order)} is no order of {filters} filters")
         self.rng = np.random.default_rng(seed)
         self.reset()
+
+    @staticmethod
+    def check_shares(**shares: float) -> None:
+        """Refuse parameters that must be above 0 and at most 1."""
+        for name, share in shares.items():
+            if not 0 < share <= 1:
+                raise ValueError(f"{name} must be in (0, 1], not {share}")
 
     def reset(self) -> None:  # noqa: B027  an optional hook, not a forgotten abstract method
         """Prepare whatever the policy keeps; called by `start`."""

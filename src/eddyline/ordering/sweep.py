@@ -55,6 +55,7 @@ class Sweep(Policy):
         alpha: float = 0.9,
         tuples_min: int = 50,
     ) -> None:
+        self.check_shares(profile_probability=profile_probability, alpha=alpha)
         self.profile_probability = profile_probability
         self.stage_tuples = stage_tuples
         self.alpha = alpha

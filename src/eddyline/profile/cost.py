@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-CALLS_TRUSTED = 8
-OUTLIER = 3.0
+CALLS_TRUSTED = 16
+OUTLIER = 1.5
 
 
 class CostModel:
@@ -23,7 +23,7 @@ class CostModel:
     Examples
     --------
     >>> cost = CostModel()
-    >>> for rows in (4000, 100, 2000, 50) * 2:
+    >>> for rows in (4000, 100, 2000, 50) * 4:
     ...     cost.add(rows, elapsed_us=30 + 2.0 * rows)
     >>> round(cost.fixed_us, 3), round(cost.per_row_us, 3)
     (30.0, 2.0)
@@ -48,8 +48,8 @@ class CostModel:
         """Take one measured call into account.
 
         While there are only a few calls, the cheapest is believed: what disturbs a call, such as
-        caches that are still empty, makes it longer. Later, a call that takes many times what it
-        should was interrupted by something else, and counts only in part.
+        caches that are still empty, makes it longer. Later, a call that takes much longer than
+        it should was interrupted by something else, and counts only in part.
         """
         if rows == 0:
             return

@@ -65,7 +65,3 @@ class ProfileWindow:
     def tuples(self) -> BoolArray:
         """Return the tuples in the window, oldest first."""
         return self._ring[(self._oldest + np.arange(self._count)) % self.tuples_max]
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._oldest = self._count = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.conversion import ArrowTableToRowsConversion
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from eddyline.operators import ColumnReader
 
@@ -38,6 +38,9 @@ class SparkColumnReader(ColumnReader):
         super().__init__(name)
         self._spark_type = spark_type
         self._timezone = timezone
+        self.mutable = isinstance(spark_type, ArrayType | MapType | StructType) or not (
+            binary_as_bytes
+        )
         self._convert = ArrowTableToRowsConversion._create_converter(
             spark_type, none_on_identity=True, binary_as_bytes=binary_as_bytes
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from eddyline.journal import Journal, Record
 from eddyline.ordering.static import ordering_cost
 
 TUPLES_MAX = 1_000
+WORKERS_MAX = 64  # those heard of last; processes come and go
 
 
 class Learnt:
@@ -30,20 +31,30 @@ class Learnt:
     def __init__(self, predicates: int) -> None:
         self.totals = Totals(predicates)
         self.journal = Journal()
-        self.notes = 0
-        self._newest: dict[int, list[dict[str, Any]]] = {}
+        self._newest: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, notes: Iterable[dict[str, Any]]) -> None:
         """Take notes into account; they may arrive from a listener's thread."""
         with self._lock:
             for note in notes:
-                self.notes += 1
                 self.totals.add(Totals.from_dict(note["totals"]))
                 self.journal.extend(Record(**record) for record in note["records"])
                 self.journal.forgotten += note["records_left_out"]
-                self._newest.pop(note["worker"], None)  # the newest stands last
-                self._newest[note["worker"]] = note["knowledge"]
+                if note["knowledge"]:
+                    self._newest[note["worker"]] = note["knowledge"]
+                    self._newest.move_to_end(note["worker"])
+                while len(self._newest) > WORKERS_MAX:
+                    self._newest.popitem(last=False)
+
+    def snapshot(self) -> tuple[Totals, Journal]:
+        """Return copies of the totals and the journal that nobody writes to any more."""
+        with self._lock:
+            totals, journal = Totals(self.totals.predicates), Journal()
+            totals.add(self.totals)
+            journal.extend(self.journal)
+            journal.forgotten = self.journal.forgotten
+            return totals, journal
 
     def knowledge(self) -> list[dict[str, Any]]:
         """Return, for each segment, the best of the workers' orders, mean costs, pooled tuples."""
@@ -64,6 +75,8 @@ class Learnt:
         tuples = np.concatenate(
             [unpack_tuples(worker["tuples"], filters)[-share:] for worker in known]
         )
+        # Mixed, since a window keeps the newest: otherwise the last worker's alone would be left.
+        tuples = np.random.default_rng(0).permutation(tuples)
         orders = Counter(tuple(worker["order"]) for worker in known)
         order = max(orders, key=lambda candidate: orders[candidate])
         if len(tuples):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 METRIC = "notes"
 IN_FLIGHT_S = 5.0
-PROGRESS_REMEMBERED = 1_000  # many more than a query's recent progress has
+PROGRESS_REMEMBERED = 10_000  # many more than the recent progress of all queries has
 
 
 class BatchObserver:
@@ -72,7 +72,7 @@ class StreamObserver:
         self._spark = spark
         self._learnt = learnt
         self._names: set[str] = set()
-        self._taken: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._taken: OrderedDict[tuple[str, int, str], None] = OrderedDict()
         self._started: set[str] = set()
         self._lock = threading.Lock()
         self._ended = threading.Condition()
@@ -106,7 +106,7 @@ class StreamObserver:
 
     def _take(self, progress: Any) -> None:
         for name, row in (progress.observedMetrics or {}).items():
-            key = (str(progress.runId), int(progress.batchId))
+            key = (str(progress.runId), int(progress.batchId), name)
             with self._lock:
                 if name not in self._names or key in self._taken:
                     continue

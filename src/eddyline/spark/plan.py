@@ -66,6 +66,7 @@ class RouterPlanner:
         self._df = df
         counted = Counter(df.columns)
         self._known = {f.name: f.dataType for f in df.schema if counted[f.name] == 1}
+        self._by_name: dict[str, int] = {}
         self._columns: list[Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
@@ -146,13 +147,16 @@ class RouterPlanner:
         )
 
     def _column_index(self, column: str | Column, predicate: str) -> int:
+        # Only names are told apart by their text: two Columns may print alike and differ.
+        if isinstance(column, str) and column in self._by_name:
+            return self._by_name[column]
         label = column if isinstance(column, str) else str(column)
-        if label in self._labels:
-            return self._labels.index(label)
         resolved = self._resolve(column)
         self._types.append(self._type_of(resolved, label, predicate))
         self._columns.append(resolved)
         self._labels.append(label)
+        if isinstance(column, str):
+            self._by_name[column] = len(self._labels) - 1
         return len(self._labels) - 1
 
     def _resolve(self, column: str | Column) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +26,11 @@ _KINDS: dict[int, tuple[Kind, Literal["null", "cast"]]] = {
     250: ("arrow", "cast"),
     251: ("arrow_iterator", "cast"),
 }
+_LITERALS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|/\*.*?\*/", re.DOTALL)
 _NONDETERMINISTIC = re.compile(
-    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|"
+    r"(?<![\w.])`?(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|"
     r"spark_partition_id|input_file_name|input_file_block_start|input_file_block_length|"
-    r"reflect|java_method)\s*\(",
+    r"(?:try_)?reflect|java_method)`?\s*\(",
     re.IGNORECASE,
 )
 
@@ -39,7 +41,8 @@ class NativePredicate:
     def __init__(self, condition: str | Column) -> None:
         self.condition = condition
         self.name = condition if isinstance(condition, str) else _column_text(condition)
-        self.deterministic = not _NONDETERMINISTIC.search(self.name)
+        # By the names of Spark's functions: the plan itself would tell, but only in the JVM.
+        self.deterministic = not _NONDETERMINISTIC.search(_LITERALS.sub("", self.name))
 
     def column(self) -> Column:
         """Return the condition as a Column."""
@@ -231,13 +234,19 @@ def to_predicate(given: object) -> Predicate:
     )
 
 
-def name_apart(predicates: Sequence[Predicate]) -> None:
-    """Number predicates of the same name, so that reports can tell them apart."""
-    taken: dict[str, int] = {}
+def name_apart(predicates: Sequence[Predicate]) -> list[Predicate]:
+    """Return the predicates with numbers behind names that stand twice, for reports."""
+    taken: set[str] = set()
+    apart: list[Predicate] = []
     for predicate in predicates:
-        taken[predicate.name] = taken.get(predicate.name, 0) + 1
-        if taken[predicate.name] > 1:
-            predicate.name = f"{predicate.name}#{taken[predicate.name]}"
+        named = copy.copy(predicate)  # the user may have handed it to another `where` too
+        number = 1
+        while named.name in taken:
+            number += 1
+            named.name = f"{predicate.name}#{number}"
+        taken.add(named.name)
+        apart.append(named)
+    return apart
 
 
 def _is_column(given: object) -> bool:

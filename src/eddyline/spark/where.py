@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -111,8 +113,7 @@ class Where:
             raise InvalidPredicateError(
                 'el.where needs at least one predicate, for example el.where("length(text) > 200")'
             )
-        self.predicates: list[Predicate] = [to_predicate(each) for each in given]
-        name_apart(self.predicates)
+        self.predicates = name_apart([to_predicate(each) for each in given])
         make_policy(policy)  # an unknown policy is an error now, not in a worker
         self.name = name or "where"
         self._id = uuid.uuid4().hex
@@ -121,9 +122,10 @@ class Where:
         self._sample = sample
         self._before, self._routed, self._after = _stages(self.predicates)
         self._learnt = Learnt(len(self._routed))
-        self._builds = 0
+        self._builds = itertools.count(1)
+        self._lock = threading.Lock()
         self._batches: list[BatchObserver] = []
-        self._streams: StreamObserver | None = None
+        self._streams: dict[int, StreamObserver] = {}
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -148,7 +150,7 @@ class Where:
     def journal(self) -> Journal:
         """Return every decision so far, with the numbers before and after."""
         self._gather(REPORT_WAIT_S)
-        return self._learnt.journal
+        return self._learnt.snapshot()[1]
 
     # --- the plan ----------------------------------------------------------------------------
 
@@ -157,14 +159,12 @@ class Where:
         from eddyline.spark.plan import RouterPlanner, make_router_udf
 
         self._gather(REBUILD_WAIT_S)
-        self._builds += 1
+        build = next(self._builds)
         planner = RouterPlanner(df, self._routed)
-        plan = planner.plan(
-            self._id, self._builds, self._policy, self._options, self._learnt.knowledge()
-        )
+        plan = planner.plan(self._id, build, self._policy, self._options, self._learnt.knowledge())
         if self._sample is not None and not plan.knowledge:
             plan.knowledge = self._learn_from_sample(self._sample, plan)
-        verdict = f"__eddyline_{self._id[:8]}_{self._builds}"
+        verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
         carrying = routed.filter(notes.carries_or_keeps(verdict))
         observed = self._observe(carrying, notes.only_notes(verdict), verdict)
@@ -178,13 +178,16 @@ class Where:
 
         collected = F.expr(f"collect_list({notes}) AS {METRIC}")
         if df.isStreaming:
-            if self._streams is None:
-                self._streams = StreamObserver(df.sparkSession, self._learnt)
-            self._streams.watch(name)
+            with self._lock:
+                spark = df.sparkSession
+                if id(spark) not in self._streams:
+                    self._streams[id(spark)] = StreamObserver(spark, self._learnt)
+                self._streams[id(spark)].watch(name)
             return df.observe(name, collected)
         observation = Observation(name)
-        self._batches = [batch for batch in self._batches if not batch.done]
-        self._batches.append(BatchObserver(observation, self._learnt))
+        with self._lock:
+            self._batches = [batch for batch in self._batches if not batch.done]
+            self._batches.append(BatchObserver(observation, self._learnt))
         return df.observe(observation, collected)
 
     def _learn_from_sample(self, sample: DataFrame, plan: RouterPlan) -> list[dict[str, Any]]:
@@ -206,14 +209,14 @@ class Where:
 
     def _gather(self, timeout_s: float) -> None:
         """Take in the notes that have arrived since the last time."""
-        for batch in self._batches:
+        for batch in list(self._batches):
             if not batch.poll(timeout_s):
                 timeout_s = 0.0  # waited once: whatever else is over is there already
-        if self._streams is not None:
-            self._streams.poll()
+        for stream in list(self._streams.values()):
+            stream.poll()
 
     def _make_report(self) -> Report:
-        totals = self._learnt.totals
+        totals, journal = self._learnt.snapshot()
         lines = []
         routed = 0
         for predicate in self.predicates:
@@ -241,7 +244,7 @@ class Where:
             rows=totals.rows,
             kept=totals.kept,
             orders=self._learnt.orders(self._segment_names()),
-            changes=self._learnt.journal.of_kind("reorder", "reverted", "drift"),
+            changes=journal.of_kind("reorder", "reverted", "drift"),
             profiling_us=totals.profiling_us,
             routing_us=totals.routing_us,
             budget=self._options.budget,

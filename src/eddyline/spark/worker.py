@@ -8,6 +8,8 @@ starts from what the driver knew when the plan was built.
 from __future__ import annotations
 
 import os
+import socket
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -49,12 +51,8 @@ class OperatorPlan:
     def make(self) -> Operator:
         """Return the operator."""
         if self.kind == "lookup":
-            table = pa.ipc.open_stream(self.keys).read_all().combine_chunks()
-            keys = [
-                column.chunk(0) if column.num_chunks else pa.array([], column.type)
-                for column in table.columns
-            ]
-            return Lookup(self.name, self.columns, LookupTable(keys), self.anti)
+            table = pa.ipc.open_stream(self.keys).read_all()
+            return Lookup(self.name, self.columns, LookupTable(table.columns), self.anti)
         if self.kind == "verdict":  # a condition that Spark has evaluated: the column is the answer
             return ArrowPredicate(self.name, self.columns, lambda answer: answer)
         assert self.function is not None
@@ -122,19 +120,21 @@ class RouterPlan:
         return router
 
 
-_routers: OrderedDict[str, tuple[int, Router]] = OrderedDict()
+_routers: OrderedDict[tuple[str, int], Router] = OrderedDict()
+_process = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
 def recall(plan: RouterPlan) -> Router:
     """Return this process's router for the plan, as it was left by the task before."""
-    build, router = _routers.pop(plan.where_id, (None, None))
-    if router is None or build != plan.build:
-        learnt = router.knowledge() if router is not None and not plan.knowledge else None
+    key = (plan.where_id, plan.build)
+    router = _routers.pop(key, None)
+    if router is None:
         _warm_up()
         router = plan.make()
-        if learnt:
-            router.resume(learnt)
-    _routers[plan.where_id] = (plan.build, router)
+        before = [known for (where_id, _), known in _routers.items() if where_id == plan.where_id]
+        if before and not plan.knowledge:
+            router.resume(before[-1].knowledge())
+    _routers[key] = router
     while len(_routers) > ROUTERS_MAX:
         _routers.popitem(last=False)
     return router
@@ -158,25 +158,30 @@ def run_task(plan: RouterPlan, batches: Iterator[Any]) -> Iterator[pa.Array]:
         batch = next(batches, None)
         while batch is not None:
             columns = batch if isinstance(batch, tuple) else (batch,)
-            verdict = router.route(columns, len(columns[0]))
+            verdict = router.route(columns, _rows_in(batch))
             batch = next(batches, None)
             number += 1
             note = None
-            if len(verdict) and (number >= next_note or batch is None):
+            is_last = batch is None or _rows_in(batch) == 0
+            if len(verdict) and (number >= next_note or is_last):
                 next_note *= 2
-                note = take_note(router)
+                note = take_note(router, with_knowledge=is_last or number == 1)
             yield encode(verdict, note)
     finally:
         router.close()
 
 
-def take_note(router: Router) -> dict[str, Any]:
+def _rows_in(batch: Any) -> int:
+    return len(batch[0]) if isinstance(batch, tuple) else len(batch)
+
+
+def take_note(router: Router, with_knowledge: bool = True) -> dict[str, Any]:
     """Return what the router did since the last note, and what it knows now."""
     records = list(router.journal)
     note = {
-        "worker": os.getpid(),
+        "worker": _process,
         "totals": router.totals.to_dict(),
-        "knowledge": router.knowledge(),
+        "knowledge": router.knowledge() if with_knowledge else [],
         "records": [record.to_dict() for record in records[-RECORDS_PER_NOTE_MAX:]],
         "records_left_out": max(0, len(records) - RECORDS_PER_NOTE_MAX),
     }

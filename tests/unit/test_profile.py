@@ -30,16 +30,21 @@ def test_window_needs_room() -> None:
 
 
 class TestCost:
-    def test_a_predicate_called_with_few_rows_does_not_look_expensive_for_it(self) -> None:
+    def test_a_predicate_called_with_few_rows_does_not_look_very_expensive_for_it(self) -> None:
         rng = np.random.default_rng(0)
         first, last = CostModel(), CostModel()
         for _ in range(100):
-            noise = rng.uniform(0.9, 1.2)
-            first.add(4_000, (100 + 0.5 * 4_000) * noise)
-            rows = int(rng.integers(5, 200))
-            last.add(rows, (100 + 0.5 * rows) * rng.uniform(0.9, 1.2))
-        assert last.us_per_row(20) > 3
-        assert last.per_row_us == pytest.approx(first.per_row_us, rel=0.35)
+            first.add(4_000, (100 + 0.5 * 4_000) * rng.uniform(1.0, 1.3))
+            rows = int(rng.integers(2, 200))
+            last.add(rows, (100 + 0.5 * rows) * rng.uniform(1.0, 1.3))
+        assert first.per_row_us == pytest.approx(0.55, rel=0.1)
+        assert last.per_row_us < 2.5 * first.per_row_us  # the mean of its calls is 10 times that
+
+    def test_calls_that_were_interrupted_do_not_count(self) -> None:
+        cost = CostModel()
+        for call in range(40):
+            cost.add(1_000, 50_000.0 if call % 3 == 0 else 1_000.0)
+        assert cost.per_row_us == 1.0
 
     def test_a_first_call_that_loads_things_does_not_count(self) -> None:
         cost = CostModel()
@@ -47,19 +52,12 @@ class TestCost:
         cost.add(100, 200.0)
         assert cost.per_row_us == 2.0
 
-    def test_one_interruption_changes_little(self) -> None:
-        cost = CostModel()
-        for _ in range(50):
-            cost.add(1_000, 1_000.0)
-        cost.add(1_000, 1_000_000.0)
-        assert cost.per_row_us < 1.1
-
     def test_a_cost_that_changes_is_followed(self) -> None:
-        cost = CostModel(calls=16)
-        for us in (1.0, 3.0):
-            for _ in range(100):
+        cost = CostModel()
+        for us in (3.0, 1.0, 2.0):
+            for _ in range(40):
                 cost.add(1_000, 1_000 * us)
-        assert cost.per_row_us == pytest.approx(3.0, rel=0.05)
+            assert cost.per_row_us == us
 
     def test_no_rows_are_no_call(self) -> None:
         cost = CostModel()

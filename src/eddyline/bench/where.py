@@ -64,7 +64,7 @@ def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
                 cases.append(make(rng, scale, folder))
                 advance()
             if data is not None:
-                texts = read_newsgroups(data) * (2 if bench.quick else 8)
+                texts = read_newsgroups(data) * (2 if bench.quick else 6)
                 cases.append(Case("20 newsgroups", texts, REAL_PREDICATES, folder))
             advance()
             cheap = write_parquet(
@@ -83,7 +83,7 @@ def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
 
 
 def _stationary(rng: np.random.Generator, scale: int, folder: str) -> Case:
-    answers = draw_answers(rng, 240_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
+    answers = draw_answers(rng, 400_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
     predicates = [word_predicate(n, extra_scans=s) for n, s in enumerate((1, 2, 1, 2, 1, 1))]
     return Case("stationary", generate_texts(rng, answers), predicates, folder)
 

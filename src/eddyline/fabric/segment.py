@@ -24,6 +24,7 @@ from eddyline.ordering.static import reach_counts
 from eddyline.profile import Budget, CostModel, RateDrift
 
 BURST_TUPLES = 128
+BURST_TUPLES_MIN = 24
 WRITTEN_MEMORY_TUPLES = 200
 
 
@@ -76,6 +77,7 @@ class Segment:
         self._checked_order: tuple[int, ...] | None = None
         self._written_reach: FloatArray | None = None
         self._burst_due = policy.watches_drift
+        self._is_cold = True
         self._learns = policy.learns and len(self.operators) > 1
         self._was_short = False
 
@@ -234,7 +236,8 @@ class Segment:
                 filter_ = int(order[position])
                 tuples[asked, filter_] = self._drops(filter_, batch, rows[asked], totals)
                 asked_counts[filter_] = np.count_nonzero(asked)
-        self._burst_due = False
+        if len(tuples) >= BURST_TUPLES_MIN:
+            self._burst_due = self._is_cold = False
         if wanted[np.triu_indices(filters, 1)].all():
             self._remember_written_order(tuples)
         self.profiling_us = (time.perf_counter() - began) * 1e6
@@ -252,8 +255,10 @@ class Segment:
         if probability <= 0 or entered_count == 0:
             return 0
         burst = min(BURST_TUPLES, entered_count // 8) if self._burst_due else 0
-        if burst and self.budget.allows_urgent(float(burst * self.cost_us().sum())):
-            return burst
+        if burst:
+            may = self.budget.allows_urgent(float(burst * self.cost_us().sum()))
+            if may or self._is_cold:  # the first look is worth more than any budget
+                return burst
         if self.budget.allows():
             return int(self._rng.binomial(entered_count, probability))
         if not self._was_short:

@@ -62,7 +62,7 @@ class AGreedy(Policy):
         profile_probability: float = 0.02,
         window_tuples: int = 500,
         alpha: float = 0.95,
-        tuples_min: int = 25,
+        tuples_min: int = 24,
         gain_min: float = 0.01,
         watches_drift: bool = True,
     ) -> None:

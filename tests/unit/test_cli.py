@@ -92,6 +92,12 @@ def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
     assert by_metric[own]["value"] <= 20_000
 
 
+def test_bench_where_names_the_cases_there_are() -> None:
+    result = runner.invoke(app, ["bench", "where", "--only", "two"])
+    assert result.exit_code == 1
+    assert "no case 'two'; there are stationary" in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("folder", ["missing", "empty"])
 def test_bench_where_names_missing_data(tmp_path, folder: str) -> None:
     (tmp_path / "empty").mkdir()

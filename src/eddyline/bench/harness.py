@@ -88,13 +88,18 @@ class Bench:
     def in_turn(
         self, what: str, variants: Mapping[str, Callable[[], object]], rounds: int
     ) -> dict[str, list[float]]:
-        """Run the variants in turn, after one round that does not count; return their seconds."""
+        """Run the variants in turn, after one round that does not count; return their seconds.
+
+        Each round begins with another variant: what one leaves behind hits all of them alike.
+        """
         seconds: dict[str, list[float]] = {name: [] for name in variants}
+        names = list(variants)
         with self.progress(what, (rounds + 1) * len(variants)) as advance:
             for round_ in range(rounds + 1):
-                for name, run in variants.items():
+                first = round_ % len(names)
+                for name in names[first:] + names[:first]:
                     began = time.perf_counter()
-                    run()
+                    variants[name]()
                     if round_ > 0:
                         seconds[name].append(time.perf_counter() - began)
                     advance()

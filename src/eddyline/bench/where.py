@@ -27,6 +27,7 @@ from eddyline.bench.texts import (
     word_predicate,
     write_parquet,
 )
+from eddyline.errors import EddylineError
 from eddyline.ordering.static import best_ordering, ordering_cost
 from eddyline.spark import udf, where
 
@@ -52,31 +53,46 @@ class Case:
         self.kept = int((~self.drops.any(axis=1)).sum())
 
 
-def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
-    """Measure everything and note it in the benchmark."""
+CASES = ("stationary", "correlated", "drifting", "newsgroups", "one", "memory")
+
+
+def run(bench: Bench, data: pathlib.Path | None, rounds: int, only: str | None = None) -> None:
+    """Measure everything, or one case only, and note it in the benchmark."""
+    if only is not None and only not in CASES:
+        raise EddylineError(f"no case {only!r}; there are {', '.join(CASES)}")
+    if only == "newsgroups" and data is None:
+        raise EddylineError("the case newsgroups needs --data, the folder of the texts")
     spark = local_spark()
-    rng = np.random.default_rng(bench.seed)
     scale = 4 if bench.quick else 1
     with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
-        with bench.progress("making data", 5) as advance:
-            cases = []
-            for make in (_stationary, _correlated, _drifting):
-                cases.append(make(rng, scale, folder))
-                advance()
-            if data is not None:
-                texts = read_newsgroups(data) * (2 if bench.quick else 6)
-                cases.append(Case("20 newsgroups", texts, REAL_PREDICATES, folder))
-            advance()
-            cheap = write_parquet(
-                generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (200 // scale),
-                pathlib.Path(folder) / "cheap",
-            )
-            advance()
-        for case in cases:
-            _measure(bench, spark, case, rounds)
-        _measure_one_predicate(bench, spark, cheap, rounds)
-        _measure_memory(bench, spark, folder)
+        for name in CASES if only is None else (only,):
+            rng = np.random.default_rng(bench.seed)
+            if name == "one":
+                _measure_one_predicate(bench, spark, rng, scale, folder, rounds)
+            elif name == "memory":
+                _measure_memory(bench, spark, folder)
+            elif name != "newsgroups" or data is not None:
+                with bench.progress(f"making data: {name}", 1) as advance:
+                    case = _make_case(name, bench, rng, scale, data, folder)
+                    advance()
+                _measure(bench, spark, case, rounds)
     spark.stop()
+
+
+def _make_case(
+    name: str,
+    bench: Bench,
+    rng: np.random.Generator,
+    scale: int,
+    data: pathlib.Path | None,
+    folder: str,
+) -> Case:
+    if name == "newsgroups":
+        assert data is not None
+        texts = read_newsgroups(data) * (2 if bench.quick else 6)
+        return Case("20 newsgroups", texts, REAL_PREDICATES, folder)
+    make = {"stationary": _stationary, "correlated": _correlated, "drifting": _drifting}[name]
+    return make(rng, scale, folder)
 
 
 # --- the data --------------------------------------------------------------------------------
@@ -220,11 +236,14 @@ def _count(bench: Bench, spark: Any, case: Case, about: str) -> None:
     bench.add(f"{about}: routing and learning", 100 * report.overhead, "% of time in Python")
 
 
-def _measure_one_predicate(bench: Bench, spark: Any, path: str, rounds: int) -> None:
+def _measure_one_predicate(
+    bench: Bench, spark: Any, rng: np.random.Generator, scale: int, folder: str, rounds: int
+) -> None:
     import pyarrow.compute as pc
     from pyspark.sql import functions as F
 
-    df = spark.read.parquet(path)
+    texts = generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (200 // scale)
+    df = spark.read.parquet(write_parquet(texts, pathlib.Path(folder) / "cheap"))
 
     @F.arrow_udf("boolean")
     def has_land(texts: pa.Array) -> pa.Array:

@@ -77,6 +77,9 @@ def bench(
         pathlib.Path | None, typer.Option(help="Folder with real data, where a benchmark uses it.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each timed comparison.")] = 5,
+    only: Annotated[
+        str | None, typer.Option(help="Only this case of `bench where`, for example one.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="For everything random.")] = 0,
     quick: Annotated[
         bool, typer.Option(help="Less data: shows that it works, the numbers are rough.")
@@ -97,7 +100,7 @@ def bench(
         else:
             from eddyline.bench import where
 
-            where.run(measured, data, rounds)
+            where.run(measured, data, rounds, only)
         measured.show()
         if json is not None:
             measured.write(json)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from eddyline.operators import Batch, ColumnReader, Operator, Outcome
 from eddyline.operators.operator import BoolArray, Rows
@@ -78,15 +77,18 @@ class SyntheticFilter(Operator):
     def __init__(self, name: str, column: int, probes: int = 0) -> None:
         super().__init__(name, (column,))
         self._probes = probes
-        self._table: NDArray[np.int64] = np.random.default_rng(7).permutation(INDEX_ENTRIES)
+        self._table: list[int] = np.random.default_rng(7).permutation(INDEX_ENTRIES).tolist()
 
     def evaluate(self, batch: Batch, rows: Rows | None) -> Outcome:
         """Probe, then answer."""
         passed = batch.arrow(self.columns[0], rows).to_numpy(zero_copy_only=False)
         if self._probes:
-            at = np.arange(batch.rows) if rows is None else rows
-            for _ in range(self._probes):
-                at = self._table[at % INDEX_ENTRIES]
+            # Row by row, so that the cost grows with the rows and there is none for the call.
+            table = self._table
+            for row in range(batch.rows) if rows is None else rows.tolist():
+                at = row % INDEX_ENTRIES
+                for _ in range(self._probes):
+                    at = table[at]
         return Outcome(passed)
 
 

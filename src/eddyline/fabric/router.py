@@ -124,7 +124,7 @@ class Router:
 
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
-        if rows <= self._rows_next:
+        if rows <= self._rows_next or len(self.operators) == 1:
             return self._route_chunk(Batch(columns, self.readers, rows))
         verdicts = []
         start = 0

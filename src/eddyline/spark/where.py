@@ -158,7 +158,8 @@ class Where:
         from eddyline.spark import notes
         from eddyline.spark.plan import RouterPlanner, make_router_udf
 
-        self._gather(REBUILD_WAIT_S)
+        if len(self._routed) > 1:  # a single predicate has nothing to begin from
+            self._gather(REBUILD_WAIT_S)
         build = next(self._builds)
         planner = RouterPlanner(df, self._routed)
         plan = planner.plan(self._id, build, self._policy, self._options, self._learnt.knowledge())

@@ -1,0 +1,292 @@
+"""`eddyline bench mesh`: the experiments of the paper on Query Mesh (its section 6).
+
+Operators are filters with a set cost. On skewed data there are three kinds of rows, told apart by an
+attribute with a Poisson distribution, and each kind has another best order; on uniform data there is
+one kind. Compared are a single plan (the best order for all rows, found by exhaustive search), an
+eddy with content-based routing, row by row and in batches, and a mesh.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.bench.eddy import TupleEddy
+from eddyline.bench.harness import Bench, ratio
+from eddyline.bench.synthetic import INDEX_ENTRIES, SyntheticFilter
+from eddyline.content.learns import ContentOptions
+from eddyline.fabric import Router, RouterOptions
+from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.mesh import MeshOptions, TrainingSet
+from eddyline.mesh.annealing import simulated_annealing
+from eddyline.mesh.condense import condense
+from eddyline.mesh.cost import MeshProblem
+from eddyline.mesh.iterative import iterative_improvement
+from eddyline.mesh.optimal import optimal
+from eddyline.mesh.search import search_solution
+from eddyline.mesh.starts import STARTS
+from eddyline.mesh.stop import Stop
+from eddyline.operators import ColumnReader
+from eddyline.operators.operator import BoolArray
+from eddyline.ordering.static import best_ordering
+
+OPERATORS = 6
+PROBES = 120
+BATCH_ROWS = 4_096
+KINDS = 3
+
+
+@dataclass
+class Data:
+    """Rows: which operator lets them pass, and their attributes."""
+
+    passed: BoolArray
+    attributes: dict[str, pa.Array]
+    kinds: np.ndarray
+
+
+def run(bench: Bench) -> None:
+    """Run all experiments and note their numbers."""
+    rng = np.random.default_rng(bench.seed)
+    rows = 60_000 // (4 if bench.quick else 1)
+    rounds = 2 if bench.quick else 5
+    _output_rate(bench, _skewed(rng, rows), "skewed (Poisson)", rounds)
+    _output_rate(bench, _uniform(rng, rows), "uniform", rounds)
+    _overhead(bench, _skewed(rng, rows))
+    _against_optimum(bench)
+    _training_set_size(bench)
+    _start_solutions(bench)
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def _attributes(rng: np.random.Generator, telling: np.ndarray) -> dict[str, pa.Array]:
+    rows = len(telling)
+    return {
+        "a0": pa.array(telling),
+        "a1": pa.array(rng.random(rows)),
+        "a2": pa.array(rng.integers(0, 50, rows)),
+        "a3": pa.array(rng.choice(["x", "y", "z"], rows)),
+        "a4": pa.array(np.arange(rows)),
+        "a5": pa.array(rng.random(rows) < 0.5),
+    }
+
+
+def _skewed(rng: np.random.Generator, rows: int) -> Data:
+    """Three kinds of rows; each is dropped by two operators of its own, and by hardly any other."""
+    telling = rng.poisson(1.0, rows)
+    kinds = np.minimum(telling, KINDS - 1)
+    selectivity = np.full((KINDS, OPERATORS), 0.95)
+    for kind in range(KINDS):
+        selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.1, 0.4]
+    passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
+    return Data(passed, _attributes(rng, telling), kinds)
+
+
+def _uniform(rng: np.random.Generator, rows: int) -> Data:
+    telling = rng.integers(0, 101, rows)
+    passed = rng.random((rows, OPERATORS)) < [0.9, 0.3, 0.8, 0.5, 0.7, 0.6]
+    return Data(passed, _attributes(rng, telling), np.zeros(rows, dtype=np.int64))
+
+
+# --- figure 10 -------------------------------------------------------------------------------
+
+
+def _route(
+    data: Data,
+    policy: RoutingPolicy,
+    probes: int = PROBES,
+    batch_rows: int = BATCH_ROWS,
+    written: tuple[int, ...] = tuple(range(OPERATORS)),
+) -> Router:
+    """Send all rows through a router; `written` is the order in which the filters are given."""
+    filters = [SyntheticFilter(f"Op{n + 1}", n, probes) for n in written]
+    names = [f"answer_{n}" for n in range(OPERATORS)] + list(data.attributes)
+    router = Router(
+        filters,
+        [ColumnReader(name) for name in names],
+        policy,
+        options=RouterOptions(seed=0, chunk_rows=batch_rows),
+        attributes={name: OPERATORS + n for n, name in enumerate(data.attributes)},
+    )
+    columns = [pa.array(data.passed[:, n]) for n in range(OPERATORS)]
+    columns += list(data.attributes.values())
+    for begin in range(0, len(data.passed), 10_000):
+        part = [column.slice(begin, 10_000) for column in columns]
+        router.route(part, len(part[0]))
+    return router
+
+
+def _row_by_row(data: Data) -> None:
+    """Run the eddy over the same rows; its operators do the same work, called with one row."""
+    table = np.random.default_rng(7).permutation(INDEX_ENTRIES).tolist()
+
+    def predicate(answers: list[bool]) -> Callable[[int], bool]:
+        def judge(row: int) -> bool:
+            at = row % INDEX_ENTRIES
+            for _ in range(PROBES):
+                at = table[at]
+            return answers[row]
+
+        return judge
+
+    predicates = [predicate(data.passed[:, n].tolist()) for n in range(OPERATORS)]
+    kept = TupleEddy(predicates, [1.0] * OPERATORS).run(data.kinds.tolist())
+    assert len(kept) == int(data.passed.all(axis=1).sum())
+
+
+def _output_rate(bench: Bench, data: Data, about: str, rounds: int) -> None:
+    best = best_ordering(~data.passed, np.ones(OPERATORS))
+    variants: dict[str, Callable[[], object]] = {
+        "single plan": lambda: _route(data, "as_written", written=best),
+        "eddy, row by row": lambda: _row_by_row(data),
+        "eddy, batches of 100": lambda: _route(data, ContentOptions.paper(), batch_rows=100),
+        "mesh": lambda: _route(data, "mesh"),
+        "auto": lambda: _route(data, "auto"),
+        "one adaptive order": lambda: _route(data, "agreedy"),
+        "single plan again": lambda: _route(data, "as_written", written=best),
+    }
+    seconds = bench.in_turn(f"fig 10: {about}", variants, rounds)
+    kept = int(data.passed.all(axis=1).sum())
+    rate = kept / statistics.median(seconds["mesh"])
+    skewed = about.startswith("skewed")
+    papers = ("1.44", "1.27", "1.18") if skewed else ("0.978", "1.39", "1.24")
+    others = ("single plan", "eddy, row by row", "eddy, batches of 100")
+    for other, paper in zip(others, papers, strict=True):
+        bench.add(
+            f"fig 10: {about}: output rate, mesh / {other}",
+            ratio(seconds[other], seconds["mesh"]),
+            "x",
+            f"{rate:,.0f} results a second",
+            paper,
+        )
+    bench.add(
+        f"fig 10: {about}: time, auto / one adaptive order",
+        ratio(seconds["auto"], seconds["one adaptive order"]),
+        "x",
+        "A-Greedy",
+    )
+    bench.add(
+        f"fig 10: {about}: time, single plan / single plan (control)",
+        ratio(seconds["single plan again"], seconds["single plan"]),
+        "x",
+        "the same again",
+    )
+
+
+def _overhead(bench: Bench, data: Data) -> None:
+    """What classifying, routing and learning take, at several costs of an operator."""
+    with bench.progress("fig 10 c: overhead", 3) as advance:
+        for probes in (60, PROBES, 480):
+            totals = _route(data, "mesh", probes).totals
+            busy_us = float(totals.busy_us.sum())
+            cost_us = busy_us / float(totals.seen.sum())
+            whole_us = busy_us + totals.routing_us + totals.profiling_us
+            label = f"fig 10 c: operators of {cost_us:.1f} us"
+            bench.add(
+                f"{label}: classification and routing",
+                100 * totals.routing_us / whole_us,
+                "% of time",
+                None,
+                "2",
+            )
+            bench.add(f"{label}: learning", 100 * totals.profiling_us / whole_us, "% of time")
+            advance()
+
+
+# --- the searches ----------------------------------------------------------------------------
+
+
+def _training(seed: int, rows: int = 1_000, kinds: int = 12) -> TrainingSet:
+    """A sample with many kinds of rows, for the searches to divide."""
+    rng = np.random.default_rng(seed)
+    kind = np.minimum(rng.poisson(4.0, rows), kinds - 1)
+    selectivity = rng.uniform(0.05, 0.95, (kinds, OPERATORS))
+    drops = rng.random((rows, OPERATORS)) >= selectivity[kind]
+    return TrainingSet(_attributes(rng, kind), drops, rng.uniform(5, 20, OPERATORS))
+
+
+def _against_optimum(bench: Bench) -> None:
+    sizes = (4, 6, 8) if bench.quick else (4, 6, 8, 10)
+    seeds = range(bench.seed, bench.seed + 5)
+    worst = {"II-QM": 1.0, "SA-QM": 1.0}
+    with bench.progress("searches against Opt-QM", len(sizes) * len(seeds)) as advance:
+        for size in sizes:
+            for seed in seeds:
+                training = _training(seed)
+                cells = condense(training, size, beyond_chance=False)
+                best = optimal(MeshProblem(training, cells)).cost_us
+                rng = np.random.default_rng(seed)
+                start = STARTS["route"]
+                found = {
+                    "II-QM": iterative_improvement(
+                        MeshProblem(training, cells), start, Stop(3, 3), rng
+                    ),
+                    "SA-QM": simulated_annealing(
+                        MeshProblem(training, cells), start, Stop(48, 48), rng
+                    ),
+                }
+                for name, solution in found.items():
+                    worst[name] = max(worst[name], solution.cost_us / best)
+                advance()
+    for name, value in worst.items():
+        bench.add(
+            f"{name} / Opt-QM, cost, worst of training sets of {sizes[0]} to {sizes[-1]} tuples",
+            value,
+            "x",
+            f"Opt-QM; {len(seeds)} samples of each size",
+        )
+
+
+def _training_set_size(bench: Bench) -> None:
+    sizes = (8, 16, 32) if bench.quick else (8, 16, 32, 64, 100)
+    with bench.progress("fig 12: size of the training set", 2 * len(sizes)) as advance:
+        for size in sizes:
+            for search in ("ii", "sa"):
+                training = _training(bench.seed)
+                cells = condense(training, size, beyond_chance=False)
+                problem = MeshProblem(training, cells)
+                rng = np.random.default_rng(bench.seed)
+                began = time.perf_counter()
+                if search == "ii":
+                    solution = iterative_improvement(problem, STARTS["route"], Stop(3, 3), rng)
+                else:
+                    solution = simulated_annealing(problem, STARTS["route"], Stop(48, 48), rng)
+                seconds = time.perf_counter() - began
+                bench.add(
+                    f"fig 12: {len(cells)} training tuples, {search.upper()}-QM: search",
+                    seconds,
+                    "s",
+                    f"{problem.explored} meshes explored; cost {solution.cost_us:.2f} us a row",
+                )
+                advance()
+
+
+def _start_solutions(bench: Bench) -> None:
+    """The quality of the mesh that a short search reaches from each start."""
+    costs: dict[str, list[float]] = {name: [] for name in STARTS}
+    seeds = range(bench.seed, bench.seed + (2 if bench.quick else 6))
+    with bench.progress("fig 13: start solutions", len(seeds) * len(STARTS)) as advance:
+        for seed in seeds:
+            training = _training(seed)
+            for name in STARTS:
+                options = MeshOptions(search="sa", start=name, tuples_max=24, iterations_max=1)
+                solution, _, _ = search_solution(training, options, np.random.default_rng(seed))
+                costs[name].append(solution.cost_us)
+                advance()
+    route = statistics.mean(costs["route"])
+    papers = {"content": "1.10", "random": "1.12", "extreme-1": "1.19", "extreme-n": "1.06"}
+    for name, own in costs.items():
+        bench.add(
+            f"fig 13: cost of the mesh found from the start {name} / from route-driven",
+            statistics.mean(own) / route,
+            "x",
+            f"mean of {len(seeds)} samples",
+            papers.get(name),
+        )

@@ -1,0 +1,240 @@
+"""`eddyline bench native`: classes of rows on Spark, in the JVM and in Python.
+
+Costly predicates of Spark's own (regular expressions, JSON) over rows of several kinds, each with
+another best order: as written, in the best static order, as a mesh compiled into one Column, and in
+the Python plane. With `--data` also over 20 Newsgroups and over the network connections of KDD Cup
+1999.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pathlib
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eddyline.bench.harness import Bench, local_spark, ratio
+from eddyline.bench.texts import generate_texts, read_newsgroups, word_predicate
+from eddyline.errors import EddylineError
+from eddyline.ordering.static import best_ordering
+from eddyline.spark import udf, where
+
+KINDS = ("alpha", "beta", "gamma")
+WORDS = 120
+OPERATORS = 6
+
+
+def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
+    """Measure everything and note it in the benchmark."""
+    spark = local_spark()
+    rows = 240_000 // (8 if bench.quick else 1)
+    with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
+        with bench.progress("making data: three kinds of rows", 1) as advance:
+            rng = np.random.default_rng(bench.seed)
+            path, passed = _three_kinds(rng, rows, pathlib.Path(folder) / "kinds")
+            advance()
+        df = spark.read.parquet(path)
+        _measure_native(bench, df, "three kinds of rows", _json_conditions(), rounds)
+        _measure_python(bench, df, passed, rounds)
+        if data is not None:
+            copies = 1 if bench.quick else 4
+            news = spark.read.parquet(_newsgroups(data, pathlib.Path(folder) / "news", copies))
+            _measure_native(bench, news, "20 newsgroups", _NEWS_CONDITIONS, rounds)
+            kdd = spark.read.parquet(_kddcup(data, pathlib.Path(folder) / "kdd"))
+            _measure_native(bench, kdd, "KDD Cup 1999", _KDD_CONDITIONS, rounds)
+    spark.stop()
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def _three_kinds(
+    rng: np.random.Generator, rows: int, folder: pathlib.Path
+) -> tuple[str, np.ndarray]:
+    """Write rows of three kinds; each kind is dropped by two markers of its own."""
+    kinds = rng.integers(0, len(KINDS), rows)
+    selectivity = np.full((len(KINDS), OPERATORS), 0.95)
+    for kind in range(len(KINDS)):
+        selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.05, 0.4]
+    passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
+    texts = generate_texts(rng, passed, WORDS)
+    _write(
+        {"kind": [KINDS[k] for k in kinds], "size": rng.random(rows), "text": texts}, folder
+    )
+    return str(folder), passed
+
+
+def _json_conditions() -> list[str]:
+    return [rf"text rlike '\\b[a-z]*mark{n}\\b'" for n in range(OPERATORS)]
+
+
+def _newsgroups(data: pathlib.Path, folder: pathlib.Path, copies: int) -> str:
+    texts = read_newsgroups(data) * copies
+    lengths = ["long" if len(text) > 1_500 else "short" for text in texts]
+    is_reply = ["In article" in text[:300] or "writes:" in text[:300] for text in texts]
+    _write({"length": lengths, "is_reply": is_reply, "text": texts}, folder)
+    return str(folder)
+
+
+_NEWS_CONDITIONS = [
+    r"text rlike '(?i)\\b(who|what|why|how|when|where)\\b[^.?!]{3,80}\\?'",
+    r"text rlike '(\\$|USD)\\s?\\d[\\d,.]*|\\b\\d+(\\.\\d+)+\\b'",
+    r"not text rlike '(?m)^\\s*[>|:]'",
+    r"text rlike '(?i)[a-z0-9._-]+@[a-z0-9-]+\\.[a-z.]{2,}'",
+    r"length(regexp_replace(text, '[^A-Z]', '')) < 0.05D * length(text)",
+]
+
+
+def _kddcup(data: pathlib.Path, folder: pathlib.Path) -> str:
+    """Write the connections: protocol, service, flag, and the whole record as JSON."""
+    found = sorted(p for base in (data / "kddcup99", data) if base.is_dir() for p in base.glob("kdd*.gz"))
+    if not found:
+        raise EddylineError(
+            f"no kdd*.gz in {data} nor in its folder kddcup99; "
+            f"--data takes the folder that holds the connections"
+        )
+    with gzip.open(found[0], "rt") as lines:
+        records = [line.rstrip().split(",") for line in lines]
+    names = ("protocol", "service", "flag")
+    columns: dict[str, Any] = {name: [r[1 + n] for r in records] for n, name in enumerate(names)}
+    columns["record"] = [
+        '{"src":' + r[4] + ',"dst":' + r[5] + ',"fields":"' + ",".join(r[:41]) + '"}'
+        for r in records
+    ]
+    _write(columns, folder)
+    return str(folder)
+
+
+_KDD_CONDITIONS = [
+    r"get_json_object(record, '$.src') rlike '^[1-9][0-9]{2,}$'",
+    r"get_json_object(record, '$.dst') rlike '^[1-9][0-9]*$'",
+    r"record rlike '(,0\\.00){8,}'",
+    r"get_json_object(record, '$.fields') rlike ',SF,[0-9]+,[0-9]+,0,0,'",
+    r"record rlike ',(25[0-5]|2[0-4][0-9]|1[0-9]{2}),[0-9]+,1\\.00'",
+]
+
+
+def _write(columns: dict[str, Any], folder: pathlib.Path, files: int = 2) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.table(columns)
+    share = -(-table.num_rows // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * share, share), folder / f"part-{number}.parquet")
+
+
+# --- the measurements ------------------------------------------------------------------------
+
+
+def _filtered(df: Any, conditions: Sequence[str]) -> Any:
+    for condition in conditions:
+        df = df.filter(condition)
+    return df
+
+
+def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
+    """Return the conditions in the best order there is, by what they cost and drop on this data."""
+    from pyspark.sql import functions as F
+
+    from eddyline.spark.native import time_conditions
+
+    columns = [F.expr(condition) for condition in conditions]
+    sample = df.sample(0.02, seed=1).limit(4_000)
+    answers = sample.select(*[F.coalesce(c, F.lit(False)) for c in columns]).toArrow()
+    passed = np.array([column.to_pylist() for column in answers.columns], dtype=bool).T
+    cost_us = np.array(time_conditions(sample, columns, answers.num_rows))
+    return [conditions[n] for n in best_ordering(~passed, cost_us)]
+
+
+def _to_noop(make: Callable[[], Any]) -> Callable[[], None]:
+    def write() -> None:
+        make().write.format("noop").mode("overwrite").save()
+
+    return write
+
+
+def _measure_native(
+    bench: Bench, df: Any, about: str, conditions: Sequence[str], rounds: int
+) -> None:
+    best = _best_static(df, conditions)
+    f = where(*conditions, policy="mesh", seed=0)
+    compiled = df.transform(f)  # learns once; what is timed is the run
+    expected = _filtered(df, conditions).count()
+    counted = compiled.count()
+    assert counted == expected, f"{about}: {counted} rows instead of {expected}"
+    runs = {
+        "as written": _to_noop(lambda: _filtered(df, conditions)),
+        "best static order": _to_noop(lambda: _filtered(df, best)),
+        "mesh": _to_noop(lambda: df.transform(f)),
+        "again": _to_noop(lambda: _filtered(df, best)),
+    }
+    seconds = bench.in_turn(about, runs, rounds)
+    label = f"{about}, native"
+    classes = len(f.report().classes)
+    found = f"{classes} classes" if classes else "no classes found: one order"
+    bench.add(
+        f"{label}: best static order / mesh Column",
+        ratio(seconds["best static order"], seconds["mesh"]),
+        "x",
+        found,
+    )
+    bench.add(
+        f"{label}: as written / mesh Column",
+        ratio(seconds["as written"], seconds["mesh"]),
+        "x",
+        "df.filter(...).filter(...)",
+    )
+    bench.add(
+        f"{label}: best static order / itself (control)",
+        ratio(seconds["again"], seconds["best static order"]),
+        "x",
+        "the same again",
+    )
+
+
+def _measure_python(bench: Bench, df: Any, passed: np.ndarray, rounds: int) -> None:
+    from pyspark.sql import functions as F
+
+    predicates = [word_predicate(n, extra_scans=1) for n in range(OPERATORS)]
+    order = best_ordering(~passed, np.ones(OPERATORS))
+    in_order = [predicates[n] for n in order]
+
+    def judge(texts: pa.Array) -> pa.Array:
+        return pa.array([all(p(text) for p in in_order) for text in texts.to_pylist()], pa.bool_())
+
+    judge.__annotations__ = {"texts": pa.Array, "return": pa.Array}
+    hand = F.arrow_udf(judge, "boolean")
+    given = [udf(p, "text") for p in predicates]
+    runs = {
+        "best static order": _to_noop(lambda: df.filter(hand("text"))),
+        "auto": _to_noop(lambda: df.transform(where(*given, seed=0))),
+        "one order": _to_noop(lambda: df.transform(where(*given, policy="agreedy", seed=0))),
+        "again": _to_noop(lambda: df.filter(hand("text"))),
+    }
+    kept = int(passed.all(axis=1).sum())
+    counted = df.transform(where(*given, seed=0)).count()
+    assert counted == kept, f"{counted} rows instead of {kept}"
+    seconds = bench.in_turn("three kinds of rows, Python predicates", runs, rounds)
+    label = "three kinds of rows, Python predicates"
+    bench.add(
+        f"{label}: best static order (hand-written UDF) / auto",
+        ratio(seconds["best static order"], seconds["auto"]),
+        "x",
+        "learning included",
+    )
+    bench.add(
+        f"{label}: one adaptive order / auto",
+        ratio(seconds["one order"], seconds["auto"]),
+        "x",
+        "A-Greedy",
+    )
+    bench.add(
+        f"{label}: best static order / itself (control)",
+        ratio(seconds["again"], seconds["best static order"]),
+        "x",
+        "the same again",
+    )

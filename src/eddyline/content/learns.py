@@ -1,0 +1,260 @@
+"""Content-Learns: which attribute tells apart the rows that an operator treats differently.
+
+Rows are routed by what operators have done lately to rows *like them*. For each operator the
+attribute with the largest gain ratio, if it exceeds a threshold, classifies rows for it; operators
+without such an attribute are judged by their overall selectivity, as source-based routing does for
+all of them. So it is never less adaptive than that: where a correlation ends, the selectivities of
+all partitions converge to the overall one, since both are updated by the same rows.
+
+References
+----------
+Bizarro et al., Content-Based Routing, VLDB 2005, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.content.gain import chance_gain, information_gain, split_information
+from eddyline.content.pruning import fixed_operators
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+NO_ATTRIBUTE = -1
+
+
+@dataclass(frozen=True)
+class ContentOptions:
+    """Parameters of Content-Learns; the defaults are Eddyline's own.
+
+    Parameters
+    ----------
+    profile_probability
+        P: share of the rows that are sent first to the operator that is being profiled.
+    sample_rows
+        \\|R\\|: rows to decide on an operator's classifier attribute with.
+    partitions
+        d: partitions of an attribute's domain.
+    gain_ratio_min
+        The threshold: smallest gain ratio, less what chance alone would show, that makes an
+        attribute a classifier attribute.
+    memory
+        Weight of the past in a running selectivity, for each row that is seen.
+    first_look_rows
+        Rows on which all operators are evaluated at the start, so that the first attributes are
+        known at once rather than after a round of profiling. 0: profile one by one only.
+    """
+
+    profile_probability: float = 0.02
+    sample_rows: int = 150
+    partitions: int = 24
+    gain_ratio_min: float = 0.015
+    memory: float = 0.995
+    first_look_rows: int = 192
+
+    def __post_init__(self) -> None:
+        for name in ("profile_probability", "memory"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must be above 0 and below 1, not {getattr(self, name)}")
+        for name in ("sample_rows", "partitions"):
+            if getattr(self, name) < 2:
+                raise ValueError(f"{name} must be at least 2, not {getattr(self, name)}")
+
+    @classmethod
+    def paper(cls) -> ContentOptions:
+        """Return the paper's own parameters (Table 2 and footnote 3)."""
+        return cls(profile_probability=0.06, memory=0.95, first_look_rows=0)
+
+
+class ContentLearns:
+    """The matrices CA, In, Out, S and W, and the round of profiling that fills them.
+
+    Parameters
+    ----------
+    operators, attributes
+        How many there are.
+    options
+        See `ContentOptions`.
+
+    Examples
+    --------
+    Rows in partition 0 of the only attribute pass operator 0, rows in partition 1 do not:
+
+    >>> content = ContentLearns(operators=2, attributes=1, options=ContentOptions(sample_rows=40))
+    >>> partitions = np.array([[0, 1] * 20])
+    >>> content.sample(partitions, passed=partitions[0] == 0)
+    >>> content.is_sampled
+    True
+    >>> content.conclude()
+    0
+    >>> content.selectivities(partitions[:, :2]).round(2).tolist()
+    [[1.0, 0.5], [0.0, 0.5]]
+
+    """
+
+    def __init__(
+        self, operators: int, attributes: int, options: ContentOptions | None = None
+    ) -> None:
+        self.options = options or ContentOptions()
+        size = self.options.partitions + 1
+        #: CA: the classifier attribute of each operator.
+        self.classifier: IntArray = np.full(operators, NO_ATTRIBUTE, dtype=np.int64)
+        #: In and Out: rows by attribute and partition, for the operator being profiled.
+        self.rows_in: IntArray = np.zeros((attributes, size), dtype=np.int64)
+        self.rows_out: IntArray = np.zeros((attributes, size), dtype=np.int64)
+        #: S: running selectivities by operator and partition of its classifier attribute.
+        self.detailed: FloatArray = np.full((operators, size), 0.5)
+        #: W: running selectivities by operator.
+        self.overall: FloatArray = np.full(operators, 0.5)
+        #: Gain ratios of all attributes for each operator, less what chance would show.
+        self.gain_ratios: FloatArray = np.zeros((operators, attributes))
+        #: Attributes that were found useless and are no longer looked at.
+        self.pruned_attributes: BoolArray = np.zeros(attributes, dtype=bool)
+        self.profiled = 0
+        self._sampled = 0
+
+    # --- optimisation: one operator at a time -------------------------------------------------
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether enough rows were profiled to decide on the operator."""
+        return self._sampled >= self.options.sample_rows
+
+    def sample(self, partitions: IntArray, passed: BoolArray) -> None:
+        """Add profiled rows: their partition of each attribute, and whether they passed."""
+        for attribute, of_rows in enumerate(partitions):
+            into = np.bincount(of_rows, minlength=self.rows_in.shape[1])
+            self.rows_in[attribute] += into
+            self.rows_out[attribute] += np.bincount(
+                of_rows[passed], minlength=self.rows_in.shape[1]
+            )
+        self._sampled += len(passed)
+
+    def conclude(self) -> int:
+        """Choose the classifier attribute of the profiled operator; return it."""
+        operator = self.profiled
+        before = self.classifier[operator]
+        gain = information_gain(self.rows_in, self.rows_out) - chance_gain(self.rows_in)
+        split = split_information(self.rows_in)
+        ratios = np.divide(gain, split, out=np.zeros_like(gain), where=split > 0)
+        ratios[self.pruned_attributes] = 0.0
+        self.gain_ratios[operator] = ratios
+        best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
+        if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:
+            best = NO_ATTRIBUTE
+        self.classifier[operator] = best
+        sampled = self.rows_in[0].sum() if len(self.rows_in) else 0
+        if sampled:
+            self.overall[operator] = self.rows_out[0].sum() / sampled
+        if best not in (NO_ATTRIBUTE, before):  # else the running values are the better ones
+            into, out = self.rows_in[best], self.rows_out[best]
+            self.detailed[operator] = np.where(
+                into > 0, out / np.maximum(into, 1), self.overall[operator]
+            )
+        return best
+
+    def stop_using(self, operator: int) -> None:
+        """Judge the operator by its overall selectivity again."""
+        self.classifier[operator] = NO_ATTRIBUTE
+
+    def begin(self, operator: int) -> None:
+        """Start to profile an operator, with empty counts."""
+        self.profiled = operator
+        self.rows_in[:] = 0
+        self.rows_out[:] = 0
+        self._sampled = 0
+
+    def next_operator(self, cost_us: FloatArray) -> int:
+        """Return whose turn it is: round robin over those whose place is not plain anyway."""
+        fixed = set(fixed_operators(self.overall, cost_us))
+        operators = len(self.overall)
+        for step in range(1, operators + 1):
+            candidate = (self.profiled + step) % operators
+            if candidate not in fixed:
+                return candidate
+        return (self.profiled + 1) % operators
+
+    # --- routing ------------------------------------------------------------------------------
+
+    def attributes_in_use(self) -> list[int]:
+        """Return the attributes that classify rows for some operator."""
+        return sorted({int(a) for a in self.classifier if a != NO_ATTRIBUTE})
+
+    def selectivities(self, partitions: IntArray) -> FloatArray:
+        """Return the expected selectivity of each operator for each row, or kind of row.
+
+        Parameters
+        ----------
+        partitions
+            One line for each attribute; only those in use are read.
+        """
+        expected = np.broadcast_to(self.overall, (partitions.shape[1], len(self.overall))).copy()
+        for operator, attribute in enumerate(self.classifier):
+            if attribute != NO_ATTRIBUTE:
+                expected[:, operator] = self.detailed[operator][partitions[attribute]]
+        return expected
+
+    def observe(self, operator: int, passed: BoolArray, partitions: IntArray | None) -> None:
+        """Update running selectivities with rows that an operator has judged.
+
+        Parameters
+        ----------
+        partitions
+            Partition of each row by the operator's classifier attribute; None if it has none.
+        """
+        rows = len(passed)
+        if rows == 0:
+            return
+        memory = self.options.memory
+        kept = memory**rows
+        self.overall[operator] = kept * self.overall[operator] + (1 - kept) * passed.mean()
+        if partitions is None:
+            return
+        size = self.detailed.shape[1]
+        into = np.bincount(partitions, minlength=size)
+        out = np.bincount(partitions, weights=passed, minlength=size)
+        kept_by = memory ** into.astype(float)
+        seen = into > 0
+        share = out[seen] / into[seen]
+        self.detailed[operator, seen] = (
+            kept_by[seen] * self.detailed[operator, seen] + (1 - kept_by[seen]) * share
+        )
+
+
+def routes_by_rank(
+    selectivity: FloatArray, cost_us: FloatArray, grid: float = 0.0
+) -> tuple[IntArray, Sequence[tuple[int, ...]]]:
+    """Order the operators for each row by drop rate for time; return route numbers and routes.
+
+    Parameters
+    ----------
+    selectivity
+        Expected, by row and operator.
+    cost_us
+        Of each operator.
+    grid
+        Selectivities are rounded to multiples of it, so that rows whose expectations differ by
+        nothing but noise share a route.
+
+    Examples
+    --------
+    >>> numbers, routes = routes_by_rank(np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(2))
+    >>> [routes[number] for number in numbers]
+    [(1, 0), (0, 1)]
+
+    """
+    rounded = np.round(selectivity / grid) * grid if grid else selectivity
+    rank = (1.0 - rounded) / cost_us
+    orders = np.argsort(-rank, axis=1, kind="stable")
+    operators = selectivity.shape[1]
+    keys = orders @ (operators ** np.arange(operators, dtype=object)).astype(
+        np.int64 if operators <= 15 else object
+    )
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    return numbers, [tuple(orders[row].tolist()) for row in first]

@@ -1,0 +1,333 @@
+"""Content-based routing: each row visits next the operator that drops most rows like it.
+
+References
+----------
+Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 2005, section 4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.content import AttributePartition, ContentLearns
+from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
+from eddyline.content.pruning import useless_attribute
+from eddyline.fabric.held_errors import HeldErrors
+from eddyline.fabric.operator_array import Trail
+from eddyline.fabric.rtoken import RToken
+from eddyline.fabric.segment import Segment, Write, WrittenOrderEstimate, merge
+from eddyline.fabric.totals import Totals
+from eddyline.operators import Batch, Operator
+from eddyline.operators.operator import BoolArray, Rows
+from eddyline.ordering.policy import FloatArray, IntArray
+from eddyline.profile import Budget
+
+RUSTER_ROWS_MIN = 64
+GRID = 0.05
+RESUMED_ROWS = 4_096
+WORSE_MAX = 1.005
+
+
+class ByContent(Segment):
+    """Runs Content-Learns over batches.
+
+    Parameters
+    ----------
+    operators, indices, budget, write, seed, costs_us
+        As for `Segment`.
+    attributes
+        Columns that may tell rows apart: their names, and where they stand in a batch.
+    options
+        Parameters of Content-Learns.
+
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        indices: Sequence[int],
+        budget: Budget,
+        write: Write,
+        seed: int,
+        costs_us: Sequence[float] | None,
+        attributes: Mapping[str, int],
+        options: ContentOptions,
+    ) -> None:
+        super().__init__(operators, indices, budget, write, seed, costs_us)
+        self.options = options
+        self.attributes = dict(attributes)
+        #: Attributes that were looked at and found useless, and why.
+        self.rejected: dict[str, str] = {}
+        self.content = ContentLearns(len(operators), len(attributes), options)
+        #: Visits of rows to operators, by the attribute that decided on them (None: no attribute).
+        self.calls_by_attribute: Counter[str | None] = Counter()
+        #: How often a profile of each operator chose which attribute.
+        self.chosen_attributes: dict[str, Counter[str | None]] = {}
+        self._names = list(attributes)
+        self._columns = list(attributes.values())
+        self._partitions = [AttributePartition(options.partitions) for _ in attributes]
+        self._written = WrittenOrderEstimate(len(operators))
+        self._order = tuple(range(len(operators)))
+        self._is_pruned = False
+        self._first_look_left = options.first_look_rows
+        self._first_look: list[tuple[IntArray, BoolArray]] = []
+        #: What rows cost while the profiled operator's attribute is not in use, and while it is.
+        self._without = _Rate()
+        self._with = _Rate()
+        self._is_checking = False
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The order of rows about which no attribute says anything."""
+        return self._order
+
+    def knowledge(self) -> dict[str, Any]:
+        """Return the matrices that routing needs, and costs."""
+        return {
+            "order": list(self._order),
+            "cost_us": self._known_costs(),
+            "classifier": self.content.classifier.tolist(),
+            "detailed": self.content.detailed.round(4).tolist(),
+            "overall": self.content.overall.round(4).tolist(),
+            "rejected": self.rejected,
+            "pairs": self._pairs(),
+        }
+
+    def resume(self, known: dict[str, Any]) -> None:
+        """Start from what another segment of the same predicates has learnt."""
+        self._resume_costs(known["cost_us"], RESUMED_ROWS)
+        self.content.classifier[:] = known["classifier"]
+        self.content.detailed[:] = known["detailed"]
+        self.content.overall[:] = known["overall"]
+        self._first_look_left = 0
+
+    # --- routing ----------------------------------------------------------------------------
+
+    def run(
+        self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
+    ) -> Rows | None:
+        """Return the rows, of those given, that no predicate of the segment drops."""
+        rows = np.arange(batch.rows) if alive is None else alive
+        if not self._is_pruned:
+            self._prune(batch, rows)
+        if self._first_look_left > 0:
+            self._look_first(batch, rows, totals)
+        profiled = self._pick_for_profile(len(rows))
+        trails = []
+        if profiled.any():
+            trails += self._profile(batch, rows[profiled], errors, totals)
+        others = rows[~profiled]
+        regular = self._send(batch, others, errors, totals)
+        trails += regular
+        seen, passed = self._book(trails)
+        left = merge(trails) if trails else rows[:0]
+        left_count = batch.rows if left is None else len(left)
+        totals.written_seen[self.array.indices] += self._written.seen(
+            len(rows), left_count, (), seen, passed
+        )
+        self._measure(regular)
+        self._advance()
+        return left
+
+    def _send(
+        self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals
+    ) -> list[Trail]:
+        """Group rows by the route that their partitions call for, and send them."""
+        if len(rows) == 0:
+            return []
+        self._order = self._default_order()
+        in_use = self.content.attributes_in_use()
+        partitions = self._partition(batch, rows, in_use)
+        trails = []
+        for route, own in self._rusters(rows, partitions, in_use):
+            trail = self.array.follow(RToken(route), batch, rows[own], errors, totals)
+            trails.append(trail)
+            self._observe(trail, rows, partitions)
+        return trails
+
+    def _rusters(
+        self, rows: Rows, partitions: IntArray, in_use: Sequence[int]
+    ) -> list[tuple[tuple[int, ...], IntArray]]:
+        """Return routes with the positions, among the rows, of those that take them."""
+        if not in_use:
+            return [(self._order, np.arange(len(rows)))]
+        # One line for each combination of partitions that occurs, not for each row.
+        size = self.options.partitions + 1
+        key = np.zeros(len(rows), dtype=np.int64)
+        for attribute in in_use:
+            key = key * size + partitions[attribute]
+        kinds, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
+        expected = self.content.selectivities(partitions[:, first])
+        numbers, routes = routes_by_rank(expected, self.array.cost_us(), GRID)
+        route_of_row = numbers[kind_of_row]
+        counts = np.bincount(route_of_row, minlength=len(routes))
+        rows_min = min(RUSTER_ROWS_MIN, len(rows) // 16)
+        rusters = [
+            (routes[number], np.flatnonzero(route_of_row == number))
+            for number in np.flatnonzero(counts >= max(rows_min, 1)).tolist()
+        ]
+        rest = np.flatnonzero(counts[route_of_row] < rows_min)
+        if len(rest):
+            rusters.append((self._order, rest))
+        return rusters
+
+    def _observe(self, trail: Trail, rows: Rows, partitions: IntArray) -> None:
+        """Update running selectivities with what a ruster showed."""
+        for number, asked, answers in zip(trail.order, trail.asked, trail.answers, strict=True):
+            attribute = int(self.content.classifier[number])
+            self.calls_by_attribute[self._name_of(attribute)] += len(answers)
+            of_rows = None
+            if attribute != NO_ATTRIBUTE and asked is not None:
+                of_rows = partitions[attribute][np.searchsorted(rows, asked)]
+            self.content.observe(number, answers, of_rows)
+
+    def _default_order(self) -> tuple[int, ...]:
+        rank = (1.0 - self.content.overall) / self.array.cost_us()
+        return tuple(np.argsort(-rank, kind="stable").tolist())
+
+    def _partition(self, batch: Batch, rows: Rows, attributes: Sequence[int]) -> IntArray:
+        """Return the partition of each row, for the given attributes; 0 for all others."""
+        partitions = np.zeros((len(self._columns), len(rows)), dtype=np.int64)
+        for attribute in attributes:
+            values = batch.arrow(self._columns[attribute], rows)
+            partitions[attribute] = self._partitions[attribute].assign(values)
+        return partitions
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _prune(self, batch: Batch, rows: Rows) -> None:
+        """Look at the first rows for attributes that cannot help."""
+        self._is_pruned = True
+        for attribute, column in enumerate(self._columns):
+            values = batch.arrow(column, rows)
+            if isinstance(values, pa.ChunkedArray):
+                values = values.combine_chunks()
+            why = useless_attribute(values)
+            if why is not None:
+                self.rejected[self._names[attribute]] = why
+                self.content.pruned_attributes[attribute] = True
+        if self.rejected:
+            self._write("attributes pruned", {"rejected": dict(self.rejected)})
+
+    def _candidates(self) -> list[int]:
+        return np.flatnonzero(~self.content.pruned_attributes).tolist()
+
+    def _look_first(self, batch: Batch, rows: Rows, totals: Totals) -> None:
+        """Evaluate every operator on some rows, so that all attributes are known at once."""
+        picked = rows[: min(self._first_look_left, len(rows))]
+        drops = np.stack(
+            [self.array.drops(n, batch, picked, totals) for n in range(len(self.array))], axis=1
+        )
+        self._first_look.append((self._partition(batch, picked, self._candidates()), drops))
+        self._first_look_left -= len(picked)
+        self._written.learn(drops)
+        if self._first_look_left > 0:
+            return
+        partitions = np.concatenate([part for part, _ in self._first_look], axis=1)
+        drops = np.concatenate([part for _, part in self._first_look])
+        for operator in range(len(self.array)):
+            self.content.begin(operator)
+            self.content.sample(partitions, ~drops[:, operator])
+            self.content.conclude()
+        self._first_look.clear()
+        self.content.begin(0)
+        self._write("classifiers", {"pairs": self._pairs(), "rows": len(drops)})
+
+    def _pick_for_profile(self, rows: int) -> BoolArray:
+        if self._is_checking or not self._candidates():
+            return np.zeros(rows, dtype=bool)
+        return self._rng.random(rows) < self.options.profile_probability
+
+    def _profile(
+        self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals
+    ) -> list[Trail]:
+        """Send rows to the profiled operator first, and count them by partition."""
+        operator = self.content.profiled
+        rest = tuple(number for number in self._order if number != operator)
+        trail = self.array.follow(RToken((operator, *rest)), batch, rows, errors, totals)
+        partitions = self._partition(batch, rows, self._candidates())
+        self.content.sample(partitions, trail.answers[0])
+        self._observe(trail, rows, partitions)
+        return [trail]
+
+    def _measure(self, trails: Sequence[Trail]) -> None:
+        rate = self._with if self._is_checking else self._without
+        rate.add(trails, self.array.cost_us())
+
+    def _advance(self) -> None:
+        """Conclude the operator's profile, check what its attribute is worth, go on to the next."""
+        if not self._candidates():
+            return
+        operator = self.content.profiled
+        if self._is_checking:
+            if self._with.rows >= self._without.rows:
+                self._end_check(operator)
+            return
+        if not self.content.is_sampled:
+            return
+        before = int(self.content.classifier[operator])
+        chosen = self.content.conclude()
+        counts = self.chosen_attributes.setdefault(self.array.operators[operator].name, Counter())
+        counts[self._name_of(chosen)] += 1
+        if chosen == NO_ATTRIBUTE or chosen == before:
+            self._next()
+        else:
+            self._is_checking = True
+
+    def _end_check(self, operator: int) -> None:
+        """Keep the pair of operator and attribute only if rows cost less with it than without."""
+        with_us, without_us = self._with.per_row_us, self._without.per_row_us
+        is_kept = with_us <= WORSE_MAX * without_us
+        attribute = int(self.content.classifier[operator])
+        self._write(
+            "pair kept" if is_kept else "pair refused",
+            {
+                "operator": self.array.operators[operator].name,
+                "attribute": self._names[attribute],
+                "gain_ratio": round(float(self.content.gain_ratios[operator, attribute]), 4),
+                "without_us": round(without_us, 4),
+                "with_us": round(with_us, 4),
+                "rows": self._with.rows,
+            },
+        )
+        if not is_kept:
+            self.content.stop_using(operator)
+        self._next()
+
+    def _next(self) -> None:
+        self._is_checking = False
+        self._with, self._without = _Rate(), _Rate()
+        self.content.begin(self.content.next_operator(self.array.cost_us()))
+
+    def _name_of(self, attribute: int) -> str | None:
+        return None if attribute == NO_ATTRIBUTE else self._names[attribute]
+
+    def _pairs(self) -> dict[str, str]:
+        """Return which attribute classifies rows for which operator, by name."""
+        return {
+            self.array.operators[operator].name: self._names[attribute]
+            for operator, attribute in enumerate(self.content.classifier.tolist())
+            if attribute != NO_ATTRIBUTE
+        }
+
+
+class _Rate:
+    """What rows have cost, counted and priced."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._spent_us = 0.0
+
+    def add(self, trails: Sequence[Trail], cost_us: FloatArray) -> None:
+        for trail in trails:
+            self.rows += trail.entered_count
+            self._spent_us += float(trail.seen @ cost_us)
+
+    @property
+    def per_row_us(self) -> float:
+        return self._spent_us / max(self.rows, 1)

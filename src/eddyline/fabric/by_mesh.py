@@ -1,0 +1,301 @@
+"""Classes of rows, each with a route of its own, where they pay; one adaptive order where not.
+
+The one order goes on learning in the background: it is the default route of rows of no known class,
+what a mesh is compared with, and what is left when classes stop paying.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.fabric.class_finder import ClassFinder
+from eddyline.fabric.held_errors import HeldErrors
+from eddyline.fabric.one_order import OneOrder
+from eddyline.fabric.operator_array import Trail
+from eddyline.fabric.rtoken import RToken, Wheel
+from eddyline.fabric.segment import Write
+from eddyline.fabric.side_by_side import SideBySide
+from eddyline.fabric.totals import Totals
+from eddyline.mesh import Mesh, MeshOptions
+from eddyline.operators import Batch, Operator
+from eddyline.operators.operator import BoolArray, Rows
+from eddyline.ordering import Change, Evidence, Policy
+from eddyline.ordering.policy import IntArray
+from eddyline.profile import Budget
+from eddyline.profile.promise import BrokenPromise
+
+RUSTER_ROWS_MIN = 100
+LOOK_ROWS = 192
+LOOK_ROWS_A_BATCH = 64
+DEFAULT = -1
+
+
+class ByMesh(OneOrder):
+    """Sends rows along their class's route, and watches whether that keeps its promise.
+
+    Parameters
+    ----------
+    operators, indices, policy, budget, write, seed, costs_us
+        As for `OneOrder`.
+    attributes
+        Columns that may tell classes apart: their names, and where they stand in a batch.
+    options
+        Of the search for a mesh.
+
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        indices: Sequence[int],
+        policy: Policy,
+        budget: Budget,
+        write: Write,
+        seed: int,
+        costs_us: Sequence[float] | None,
+        attributes: Mapping[str, int],
+        options: MeshOptions,
+    ) -> None:
+        super().__init__(operators, indices, policy, budget, write, seed, costs_us)
+        self.mesh: Mesh | None = None
+        self.finder = ClassFinder(attributes, options, seed)
+        #: Rows and evaluations of each class of the mesh in use; the default route is the last.
+        self.class_rows: IntArray = np.zeros(1, dtype=np.int64)
+        self.class_seen: IntArray = np.zeros((1, len(operators)), dtype=np.int64)
+        self._wheels: dict[tuple[int, int], Wheel] = {}
+        self._promises: list[BrokenPromise] = []
+        self._swap: SideBySide | None = None
+        self._refusals = 0
+        self._barred_until_rows = 0
+        self._labels: list[int] = []
+        self._seed = seed
+
+    def knowledge(self) -> dict[str, Any]:
+        """Return what one order needs, the mesh, and what its classes have cost."""
+        return {
+            **super().knowledge(),
+            "mesh": None if self.mesh is None else self.mesh.to_dict(),
+            "class_rows": self.class_rows.tolist(),
+            "class_seen": self.class_seen.tolist(),
+            "rejected": self.finder.rejected,
+        }
+
+    def resume(self, known: dict[str, Any]) -> None:
+        """Start from what another segment of the same predicates has learnt."""
+        super().resume(known)
+        if known.get("mesh"):
+            mesh = Mesh.from_dict(known["mesh"])
+            if all(name in self.finder.attributes for name in mesh.tree.attributes):
+                self._adopt(mesh)
+
+    # --- routing ----------------------------------------------------------------------------
+
+    def _travel(
+        self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
+    ) -> list[Trail]:
+        self._labels = []
+        if self._swap is None:
+            return self._send(self.mesh, batch, alive, errors, totals)
+        rows = np.arange(batch.rows) if alive is None else alive
+        trails = []
+        for side, (mesh, own) in enumerate(
+            zip((self._swap.before, self._swap.after), self._swap.deal(rows, self._rng), strict=True)
+        ):
+            sent = self._send(mesh, batch, own, errors, totals)
+            self._swap.add(side, sent)
+            trails += sent
+        return trails
+
+    def _send(
+        self,
+        mesh: Mesh | None,
+        batch: Batch,
+        alive: Rows | None,
+        errors: HeldErrors,
+        totals: Totals,
+    ) -> list[Trail]:
+        """Classify the rows once, and send each ruster along its class's route."""
+        if mesh is None:
+            self._labels.append(DEFAULT)
+            return [self.array.follow(RToken(self.order), batch, alive, errors, totals)]
+        trails = []
+        for label, rows in self._rusters(mesh, batch, alive):
+            if label == DEFAULT:
+                token = RToken(self.order)
+            else:
+                token = RToken(mesh.classes[label].route, self._wheel(mesh, label))
+            self._labels.append(label if mesh is self.mesh else DEFAULT)
+            trails.append(self.array.follow(token, batch, rows, errors, totals))
+        return trails
+
+    def _rusters(
+        self, mesh: Mesh, batch: Batch, alive: Rows | None
+    ) -> list[tuple[int, Rows | None]]:
+        """Group the rows by class; classes with too few rows in the batch take the default route."""
+        columns = {
+            name: _whole(batch.arrow(self.finder.attributes[name], alive))
+            for name in mesh.tree.attributes
+        }
+        labels = mesh.classify(columns)
+        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1)
+        rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
+        small = [label - 1 for label, n in enumerate(counts) if 0 < n < rows_min and label > 0]
+        for label in small:
+            labels[labels == label] = DEFAULT
+        present = [label for label in range(DEFAULT, len(mesh.classes)) if label not in small]
+        rusters: list[tuple[int, Rows | None]] = []
+        for label in present:
+            own = np.flatnonzero(labels == label)
+            if len(own) == len(labels):
+                return [(label, alive)]
+            if len(own):
+                rusters.append((label, own if alive is None else alive[own]))
+        return rusters
+
+    def _wheel(self, mesh: Mesh, label: int) -> Wheel | None:
+        if all(isinstance(step, int) for step in mesh.classes[label].route):
+            return None
+        key = (id(mesh), label)
+        if key not in self._wheels:
+            self._wheels[key] = Wheel(len(self.array), self._seed + label)
+        return self._wheels[key]
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        batch: Batch,
+        trails: list[Trail],
+        seen: IntArray,
+        passed: IntArray,
+        totals: Totals,
+    ) -> None:
+        self._count_classes(trails)
+        super()._learn(batch, trails, seen, passed, totals)
+        if self._swap is not None:
+            if self._swap.is_over:
+                self._decide(self._swap)
+        elif self.mesh is not None:
+            self._watch(self.mesh, trails)
+        if self._swap is None and self.finder.is_due and self._rows >= self._barred_until_rows:
+            self._look(totals)
+
+    def _collect_kept(self, batch: Batch, rows: Rows) -> None:
+        self.finder.add(batch, rows, np.zeros((len(rows), len(self.array)), dtype=bool))
+
+    def _collect_dropped(self, batch: Batch, rows: Rows, drops: BoolArray) -> None:
+        self.finder.add(batch, rows, drops)
+
+    def _rows_to_profile(self, entered_count: int) -> int:
+        wanted = super()._rows_to_profile(entered_count)
+        if wanted or len(self.finder) >= LOOK_ROWS or not self.finder.attributes:
+            return wanted
+        look = min(LOOK_ROWS_A_BATCH, entered_count // 8)
+        expected_us = float(look * self.array.cost_us().sum())
+        return look if look and self.budget.allows_urgent(expected_us) else 0
+
+    def _take_up(self, change: Change, evidence: Evidence) -> None:
+        if self.mesh is None and self._swap is None:
+            super()._take_up(change, evidence)
+        else:  # it is only the default route: nothing to try it on
+            names = {"before": change.before, "after": change.after}
+            self._write("default", {key: self.array.names(order) for key, order in names.items()})
+
+    def _count_classes(self, trails: list[Trail]) -> None:
+        for label, trail in zip(self._labels, trails, strict=True):
+            self.class_rows[label] += trail.entered_count
+            self.class_seen[label] += trail.seen
+
+    def _look(self, totals: Totals) -> None:
+        """Search the profiled rows for classes; put what is found beside what is in use."""
+        began = time.perf_counter()
+        training = self.finder.training(self.array.cost_us())
+        found = self.finder.look(training)
+        spent_us = (time.perf_counter() - began) * 1e6
+        self.profiling_us += spent_us
+        totals.profiling_us += spent_us
+        self.budget.pay(self.array.booked_us(spent_us, np.zeros(len(self.array), dtype=np.int64)))
+        numbers = {
+            "rows": training.rows,
+            "saving_us": round(found.saving_us, 4),
+            "noise_us": round(float(found.noise_us), 4),
+            "single_us": round(found.single_us, 4),
+            "explored": found.explored,
+            "stopped": found.stopped,
+            "rejected": dict(self.finder.rejected),
+        }
+        if found.mesh is not None:
+            self._write("classes found", {"classes": self._say(found.mesh), **numbers})
+            self._swap = SideBySide(self.mesh, found.mesh)
+        elif self.mesh is not None:
+            self._write("classes in doubt", numbers)
+            self._swap = SideBySide(self.mesh, None)
+        else:
+            self._write("no classes", numbers)
+
+    def _decide(self, swap: SideBySide) -> None:
+        """Keep the better of two ways to route."""
+        self._swap = None
+        before_us, after_us = swap.costs_us(self.array.cost_us())
+        # What is simpler need not be better.
+        is_better = after_us < before_us if swap.after is not None else after_us < 1.02 * before_us
+        self._write(
+            "classes kept" if is_better else "classes refused",
+            {
+                "before": self._say(swap.before),
+                "after": self._say(swap.after),
+                "before_us": round(before_us, 4),
+                "after_us": round(after_us, 4),
+                "rows": sum(swap.rows),
+            },
+        )
+        if is_better:
+            self._refusals = 0
+            self._adopt(swap.after)
+        else:
+            self._refusals += 1
+            self._barred_until_rows = self._rows + 16_384 * 2 ** min(self._refusals, 16)
+
+    def _adopt(self, mesh: Mesh | None) -> None:
+        self.mesh = mesh
+        classes = 0 if mesh is None else len(mesh.classes)
+        self._promises = [BrokenPromise() for _ in range(classes)]
+        self.class_rows = np.zeros(classes + 1, dtype=np.int64)
+        self.class_seen = np.zeros((classes + 1, len(self.array)), dtype=np.int64)
+        self._wheels.clear()
+        self._drift.restart()
+
+    def _watch(self, mesh: Mesh, trails: list[Trail]) -> None:
+        """Compare what each class costs with what the mesh promised."""
+        cost_us = self.array.cost_us()
+        for label, trail in zip(self._labels, trails, strict=True):
+            if label == DEFAULT:
+                continue
+            promised_us = mesh.classes[label].expected_us * trail.entered_count
+            measured_us = float(trail.seen @ cost_us)
+            if self._promises[label].add(trail.entered_count, measured_us, promised_us):
+                self._notice_drift(
+                    {
+                        "class": mesh.words(self.array.names(range(len(self.array))))[
+                            [leaf for leaf, _ in mesh.tree.paths()].index(label)
+                        ],
+                        "promised_us": round(mesh.classes[label].expected_us, 4),
+                        "measured_us": round(measured_us / trail.entered_count, 4),
+                    }
+                )
+                self.finder.forget()
+                return
+
+    def _say(self, mesh: Mesh | None) -> list[str]:
+        if mesh is None:
+            return [f"all rows -> {', '.join(self.array.names(self.order))}"]
+        return mesh.words(self.array.names(range(len(self.array))))
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -1,0 +1,101 @@
+"""Collects profiled rows with their attributes, and looks for classes among them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.content.pruning import useless_attribute
+from eddyline.mesh import Found, MeshOptions, TrainingSet, find_mesh
+from eddyline.operators import Batch
+from eddyline.operators.operator import BoolArray, Rows
+from eddyline.ordering.policy import FloatArray
+
+WINDOW_ROWS = 1_000
+FIRST_LOOK_ROWS = 96
+
+
+class ClassFinder:
+    """A window of the newest profiled rows: what every operator does to them, and what they are.
+
+    Parameters
+    ----------
+    attributes
+        Columns that may tell classes apart: their names, and where they stand in a batch.
+    options
+        Of the search.
+    seed
+        Of the search.
+
+    """
+
+    def __init__(self, attributes: Mapping[str, int], options: MeshOptions, seed: int) -> None:
+        self.attributes = dict(attributes)
+        #: Attributes that were looked at and found useless, and why.
+        self.rejected: dict[str, str] = {}
+        self.options = options
+        self._seed = seed
+        self._rows: deque[tuple[dict[str, pa.Array], BoolArray]] = deque()
+        self._count = 0
+        self._new = 0
+        self._looked_at = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are enough new rows to look again: as many as there were, up to a window."""
+        wanted = max(FIRST_LOOK_ROWS, min(self._looked_at, WINDOW_ROWS))
+        return bool(self.attributes) and self._new >= wanted
+
+    def add(self, batch: Batch, rows: Rows, drops: BoolArray) -> None:
+        """Remember profiled rows; the oldest are forgotten."""
+        if len(rows) == 0:
+            return
+        columns = {}
+        for name, position in self.attributes.items():
+            values = batch.arrow(position, rows)
+            columns[name] = (
+                values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            )
+        self._rows.append((columns, drops))
+        self._count += len(rows)
+        self._new += len(rows)
+        while self._count - len(self._rows[0][1]) >= WINDOW_ROWS:
+            self._count -= len(self._rows.popleft()[1])
+
+    def forget(self) -> None:
+        """Begin anew, because the rows are no longer what they were."""
+        self._rows.clear()
+        self._count = self._new = self._looked_at = 0
+
+    def training(self, cost_us: FloatArray) -> TrainingSet:
+        """Return the remembered rows as a training set, without useless attributes."""
+        drops = np.concatenate([part for _, part in self._rows])
+        columns = {}
+        for name in self.attributes:
+            values = pa.concat_arrays([part[name] for part, _ in self._rows])
+            why = useless_attribute(values)
+            if why is None:
+                columns[name] = values
+                self.rejected.pop(name, None)
+            else:
+                self.rejected[name] = why
+        return TrainingSet(columns, drops, cost_us)
+
+    def look(self, training: TrainingSet) -> Found:
+        """Search for a mesh among the remembered rows."""
+        self._looked_at, self._new = self._count, 0
+        self._seed += 1
+        found = find_mesh(training, self.options, self._seed)
+        used = found.mesh.tree.attributes if found.mesh else []
+        for attribute in training.columns:
+            if attribute not in used:
+                self.rejected[attribute] = "tells nothing that pays"
+            else:
+                self.rejected.pop(attribute, None)
+        return found

@@ -1,0 +1,119 @@
+"""Routes, and the tokens that carry them: a stack of operators that a ruster still has to visit.
+
+A route names every operator once. A step of it may be uncertain, `3|1`: either first, to be decided
+on the way by a lottery that remembers how well each choice did.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, sections 5.2 and 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Step = int | tuple[int, ...]
+Route = tuple[Step, ...]
+
+
+class Wheel:
+    """The lottery wheel of a class of rows: an operator that drops more, faster, has a larger slice.
+
+    All operators start with slices of one size. What one has done to rows of the class is
+    remembered as a fading sum, so that the wheel follows the data.
+
+    Parameters
+    ----------
+    operators
+        How many there are.
+    seed
+        For the draws.
+
+    Examples
+    --------
+    >>> wheel = Wheel(operators=2, seed=0)
+    >>> for _ in range(5):
+    ...     wheel.feed_back(0, seen=100, dropped=90, cost_us=1.0)
+    ...     wheel.feed_back(1, seen=100, dropped=10, cost_us=1.0)
+    >>> [wheel.draw((0, 1)) for _ in range(100)].count(0) > 75
+    True
+
+    """
+
+    _FADE = 0.9
+    _FLOOR = 0.05  # of the largest slice: no operator is shut out for good
+
+    def __init__(self, operators: int, seed: int | None = None) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._seen = np.ones(operators)
+        self._dropped = np.full(operators, 0.5)
+        self._cost_us = np.ones(operators)
+
+    def draw(self, choices: Sequence[int]) -> int:
+        """Return one of the operators by chance."""
+        some = list(choices)
+        slices = self._dropped[some] / self._seen[some] / self._cost_us[some]
+        slices = np.maximum(slices, self._FLOOR * slices.max())
+        return int(some[self._rng.choice(len(some), p=slices / slices.sum())])
+
+    def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
+        """Tell the wheel what an operator did to rows it was chosen for."""
+        self._seen[operator] = self._FADE * self._seen[operator] + seen
+        self._dropped[operator] = self._FADE * self._dropped[operator] + dropped
+        self._cost_us[operator] = max(cost_us, 1e-4)
+
+
+class RToken:
+    """The operators that a ruster still has to visit, as a stack.
+
+    Examples
+    --------
+    >>> token = RToken((2, 0, 1))
+    >>> [token.pop() for _ in range(3)], bool(token)
+    ([2, 0, 1], False)
+    >>> uncertain = RToken((2, (3, 1), 0), Wheel(operators=4, seed=1))
+    >>> sorted(uncertain.pop() for _ in range(4))
+    [0, 1, 2, 3]
+
+    """
+
+    def __init__(self, route: Route, wheel: Wheel | None = None) -> None:
+        self._stack: list[Step] = list(route[::-1])
+        self._wheel = wheel
+
+    def __bool__(self) -> bool:
+        return bool(self._stack)
+
+    def pop(self) -> int:
+        """Return the operator to visit next, and take it off."""
+        top = self._stack.pop()
+        if isinstance(top, int):
+            return top
+        if len(top) == 1:
+            return top[0]
+        assert self._wheel is not None, "an uncertain route needs a wheel"
+        chosen = self._wheel.draw(top)
+        self._stack.append(tuple(operator for operator in top if operator != chosen))
+        return chosen
+
+    def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
+        """Pass on what the operator did, if somebody draws lots."""
+        if self._wheel is not None:
+            self._wheel.feed_back(operator, seen, dropped, cost_us)
+
+
+def certain(route: Route) -> tuple[int, ...]:
+    """Return one order that the route allows: uncertain steps as they are written.
+
+    Examples
+    --------
+    >>> certain((2, (3, 1), 0))
+    (2, 3, 1, 0)
+
+    """
+    order: list[int] = []
+    for step in route:
+        order.extend((step,) if isinstance(step, int) else step)
+    return tuple(order)

@@ -1,0 +1,75 @@
+"""Condensing: many sampled rows become few training tuples, each with the weight of its rows.
+
+A training tuple stands for sampled rows that have similar attributes and that the operators treat
+alike. They are found by splitting the sample where what the operators do, weighted by what they
+cost, differs most, until there are as many parts as training tuples are wanted.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, section 4.3.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.mesh.split import Cut, best_cut, variance_impurity
+from eddyline.mesh.training import TrainingSet
+
+IntArray = NDArray[np.int64]
+
+
+def condense(
+    training: TrainingSet, tuples_max: int, leaf_rows_min: int = 4, beyond_chance: bool = True
+) -> list[IntArray]:
+    """Return the training tuples, each as the sampled rows it stands for, as many as its weight.
+
+    Parameters
+    ----------
+    training
+        The sampled rows.
+    tuples_max
+        How many training tuples there may be.
+    leaf_rows_min
+        Each stands for at least so many rows.
+    beyond_chance
+        Split only where the rows differ by more than chance. Otherwise: until there are enough.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> values = pa.array(["a", "b"] * 20)
+    >>> drops = np.array([[True, False], [False, True]] * 20)
+    >>> training = TrainingSet({"kind": values}, drops, [1.0, 1.0])
+    >>> [len(rows) for rows in condense(training, tuples_max=8)]
+    [20, 20]
+
+    """
+    targets = training.drops * training.cost_us
+    number = itertools.count()
+    done: list[IntArray] = []
+    queue: list[tuple[float, int, IntArray, Cut]] = []
+
+    def offer(rows: IntArray) -> None:
+        chance_unit = float(targets[rows].var(axis=0).sum()) if beyond_chance else 0.0
+        cut = best_cut(
+            training.attributes, rows, targets, variance_impurity, leaf_rows_min, chance_unit
+        )
+        if cut is None:
+            done.append(rows)
+        else:
+            heapq.heappush(queue, (-cut.gain, next(number), rows, cut))
+
+    if training.rows:
+        offer(np.arange(training.rows))
+    while queue and len(done) + len(queue) < tuples_max:
+        _, _, rows, cut = heapq.heappop(queue)
+        left = cut.goes_left(rows)
+        offer(rows[left])
+        offer(rows[~left])
+    parts = done + [rows for _, _, rows, _ in queue]
+    return sorted(parts, key=lambda rows: int(rows[0]))

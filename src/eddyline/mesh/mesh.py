@@ -1,0 +1,183 @@
+"""A query mesh: a classifier, a route for each class, and what both were found to be worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.mesh.tree import Tree
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Step = int | tuple[int, ...]
+Route = tuple[Step, ...]
+
+NOISE_DEVIATIONS = 1.0
+UNCERTAIN_ROWS_MIN = 16
+
+
+@dataclass(frozen=True)
+class RowClass:
+    """A class of rows.
+
+    Parameters
+    ----------
+    route
+        The operators in the order they are visited; a tuple in it is an uncertain step.
+    share
+        Of all rows, as expected.
+    expected_us
+        What a row of the class costs along its route, as promised by the search.
+    single_us
+        What it would cost in the best order for all rows.
+    """
+
+    route: Route
+    share: float
+    expected_us: float
+    single_us: float
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A classifier and its classes.
+
+    Parameters
+    ----------
+    tree
+        Its labels are positions in `classes`.
+    classes
+        What to do with the rows of each.
+    overhead_us
+        What classifying and several routes cost a row, as expected.
+
+    Examples
+    --------
+    >>> from eddyline.mesh.split import Split
+    >>> from eddyline.mesh.tree import Node
+    >>> mesh = Mesh(Tree(Node(0, Split("hour", at=6), Node(0), Node(1))),
+    ...             (RowClass((1, 0), 0.3, 2.0, 3.0), RowClass((0, 1), 0.7, 1.0, 1.0)))
+    >>> mesh.words(["light", "heat"])
+    ['hour <= 6 -> heat, light', 'hour > 6 -> light, heat']
+    >>> round(mesh.cost_us, 2), round(mesh.single_us, 2)
+    (1.3, 1.6)
+    >>> Mesh.from_dict(mesh.to_dict()) == mesh
+    True
+
+    """
+
+    tree: Tree
+    classes: tuple[RowClass, ...]
+    overhead_us: float = 0.0
+
+    @property
+    def cost_us(self) -> float:
+        """What a row costs, as promised."""
+        return sum(c.share * c.expected_us for c in self.classes) + self.overhead_us
+
+    @property
+    def single_us(self) -> float:
+        """What a row would cost in the best single order."""
+        return sum(c.share * c.single_us for c in self.classes)
+
+    def classify(self, columns: Mapping[str, pa.Array]) -> IntArray:
+        """Return the class of each row, -1 for rows unlike all in the sample."""
+        return self.tree.classify(columns)
+
+    def words(self, names: Sequence[str]) -> list[str]:
+        """Say for each leaf of the tree which rows reach it and which route they take."""
+        return [
+            f"{' and '.join(path) or 'all rows'} -> {route_words(self.classes[label].route, names)}"
+            for label, path in self.tree.paths()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return {
+            "tree": self.tree.to_dict(),
+            "classes": [
+                {
+                    "route": [list(s) if isinstance(s, tuple) else s for s in c.route],
+                    "share": round(c.share, 6),
+                    "expected_us": round(c.expected_us, 6),
+                    "single_us": round(c.single_us, 6),
+                }
+                for c in self.classes
+            ],
+            "overhead_us": self.overhead_us,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Mesh:
+        """Read what `to_dict` wrote."""
+        classes = tuple(
+            RowClass(
+                tuple(tuple(s) if isinstance(s, list) else s for s in c["route"]),
+                c["share"],
+                c["expected_us"],
+                c["single_us"],
+            )
+            for c in plain["classes"]
+        )
+        return cls(Tree.from_dict(plain["tree"]), classes, plain["overhead_us"])
+
+
+def route_words(route: Route, names: Sequence[str]) -> str:
+    """Say a route by the names of its operators.
+
+    Examples
+    --------
+    >>> route_words((1, (0, 2)), ["a", "b", "c"])
+    'b, a|c'
+
+    """
+    return ", ".join(
+        names[step] if isinstance(step, int) else "|".join(names[n] for n in step) for step in route
+    )
+
+
+def with_uncertainty(route: Sequence[int], drops: BoolArray, cost_us: FloatArray) -> Route:
+    """Mark neighbours on a route whose order makes no difference beyond the noise of the sample.
+
+    Parameters
+    ----------
+    route
+        Found for these rows.
+    drops
+        What each operator does to each of the rows.
+    cost_us
+        Of each operator.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> drops = rng.random((400, 3)) < [0.9, 0.3, 0.3]
+    >>> with_uncertainty((0, 1, 2), drops, np.ones(3))
+    (0, (1, 2))
+
+    """
+    steps: list[list[int]] = [[int(route[0])]]
+    alive = np.ones(len(drops), dtype=bool)
+    for before, after in zip(route[:-1], route[1:], strict=True):
+        here = drops[alive]
+        if _differ(here[:, before], here[:, after], cost_us[before], cost_us[after]):
+            steps.append([int(after)])
+        else:
+            steps[-1].append(int(after))
+        alive &= ~drops[:, before]
+    return tuple(step[0] if len(step) == 1 else tuple(step) for step in steps)
+
+
+def _differ(drops_a: BoolArray, drops_b: BoolArray, cost_a: float, cost_b: float) -> bool:
+    """Say whether a before b costs clearly less than b before a on these rows."""
+    if len(drops_a) < UNCERTAIN_ROWS_MIN:
+        return True  # too few get this far for the order to matter
+    saved = (cost_b + ~drops_b * cost_a) - (cost_a + ~drops_a * cost_b)
+    noise = float(saved.std()) / np.sqrt(len(saved))
+    return bool(float(saved.mean()) > NOISE_DEVIATIONS * noise)

@@ -1,0 +1,84 @@
+"""Start solutions: where a search for a query mesh begins.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, section 4.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from eddyline.mesh.cost import MeshProblem, Partition
+
+SIMILAR = 0.25
+RANDOM_PICKS = 10
+
+Start = Callable[[MeshProblem, np.random.Generator], Partition]
+
+
+def content_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+    """Group training tuples whose attributes have similar values.
+
+    Each joins the first group whose leader differs from it, in every attribute, by less than a
+    quarter of the attribute's domain.
+    """
+    places = np.array(
+        [
+            [a.codes[rows].mean() / max(a.bins - 1, 1) for a in problem.training.attributes]
+            for rows in problem.tuples
+        ]
+    ).reshape(len(problem.tuples), -1)
+    leaders: list[int] = []
+    partition = []
+    for number, place in enumerate(places):
+        for group, leader in enumerate(leaders):
+            if np.all(np.abs(place - places[leader]) < SIMILAR):
+                partition.append(group)
+                break
+        else:
+            partition.append(len(leaders))
+            leaders.append(number)
+    return tuple(partition)
+
+
+def route_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+    """Group training tuples that have the same best route of their own."""
+    groups: dict[tuple[int, ...], int] = {}
+    return tuple(
+        groups.setdefault(problem.route_of((number,))[0], len(groups))
+        for number in range(len(problem.tuples))
+    )
+
+
+def random_partition(tuples: int, rng: np.random.Generator) -> Partition:
+    """Return any partition."""
+    groups = int(rng.integers(1, tuples + 1))
+    return tuple(rng.integers(0, groups, tuples).tolist())
+
+
+def random_pick(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+    """Return the cheapest of some random partitions."""
+    picks = [random_partition(len(problem.tuples), rng) for _ in range(RANDOM_PICKS)]
+    return min(picks, key=lambda partition: problem.evaluate(partition).cost_us)
+
+
+def extreme_1(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+    """One route for everything."""
+    return (0,) * len(problem.tuples)
+
+
+def extreme_n(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+    """A route for each training tuple."""
+    return tuple(range(len(problem.tuples)))
+
+
+STARTS: dict[str, Start] = {
+    "content": content_driven,
+    "route": route_driven,
+    "random": random_pick,
+    "extreme-1": extreme_1,
+    "extreme-n": extreme_n,
+}

@@ -1,0 +1,116 @@
+"""The training set: sampled rows, what every operator does to them, and their attributes.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, sections 4.2 and 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.content.partition import is_discrete
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+BINS_MAX = 64
+
+
+class BinnedAttribute:
+    """An attribute of the sampled rows, cut into bins that a tree may split between.
+
+    Ordered attributes (numbers, dates, timestamps) have bins of about as many rows each, bounded by
+    values that occur in the sample. Others have a bin for each value. NULL has the last bin.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    values
+        Of the sampled rows.
+
+    Examples
+    --------
+    >>> age = BinnedAttribute("age", pa.array([30.5, 10.0, None, 20.0]))
+    >>> age.codes.tolist(), age.bounds, age.null_code
+    ([2, 0, 4, 1], [10.0, 20.0, 30.5], 4)
+    >>> color = BinnedAttribute("color", pa.array(["red", "blue", "red"]))
+    >>> color.codes.tolist(), color.bounds
+    ([0, 1, 0], ['red', 'blue'])
+
+    """
+
+    def __init__(self, name: str, values: pa.Array) -> None:
+        self.name = name
+        self.is_ordered = not is_discrete(values)
+        self.bounds: list[Any]
+        self.codes: IntArray
+        if self.is_ordered:
+            self._cut(values)
+        else:
+            encoded = values.dictionary_encode()
+            self.bounds = encoded.dictionary.to_pylist()
+            indices = pc.fill_null(encoded.indices, len(self.bounds))
+            self.codes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            self.null_code = len(self.bounds)
+        self.bins = self.null_code + 1
+
+    def _cut(self, values: pa.Array) -> None:
+        known = values.drop_null()
+        if pa.types.is_floating(known.type):
+            known = known.filter(pc.invert(pc.is_nan(known)))
+        distinct = pc.unique(known)
+        distinct = distinct.take(pc.sort_indices(distinct))
+        step = max(1, -(-len(distinct) // BINS_MAX))
+        chosen = distinct.take(pa.array(np.arange(step - 1, len(distinct), step)))
+        if len(distinct) and (len(distinct) % step):
+            chosen = pa.concat_arrays([chosen, distinct.slice(len(distinct) - 1)])
+        self.bounds = chosen.to_pylist()
+        # One more bin above all bounds for NaN, which no `<=` ever holds for.
+        self.null_code = len(self.bounds) + 1
+        codes = np.full(len(values), len(self.bounds), dtype=np.int64)
+        for number in range(len(self.bounds) - 1, -1, -1):
+            below = pc.less_equal(values, chosen[number])
+            codes[pc.fill_null(below, False).to_numpy(zero_copy_only=False)] = number
+        codes[pc.is_null(values).to_numpy(zero_copy_only=False)] = self.null_code
+        self.codes = codes
+
+
+class TrainingSet:
+    """Sampled rows that every operator has judged.
+
+    Parameters
+    ----------
+    attributes
+        Columns that may tell classes of rows apart, by name.
+    drops
+        A line for each row and a column for each operator: True where it drops the row.
+    cost_us
+        What each operator costs, in microseconds a row.
+
+    """
+
+    def __init__(
+        self,
+        attributes: Mapping[str, pa.Array],
+        drops: BoolArray,
+        cost_us: Sequence[float] | FloatArray,
+    ) -> None:
+        self.drops = np.asarray(drops, dtype=bool)
+        self.cost_us: FloatArray = np.asarray(cost_us, dtype=float)
+        self.rows, self.operators = self.drops.shape
+        self.columns = dict(attributes)
+        self.attributes = [BinnedAttribute(name, values) for name, values in attributes.items()]
+
+    def subset(self, rows: IntArray) -> TrainingSet:
+        """Return some of the rows as a training set of their own."""
+        taken = {name: values.take(pa.array(rows)) for name, values in self.columns.items()}
+        return TrainingSet(taken, self.drops[rows], self.cost_us)

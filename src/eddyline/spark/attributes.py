@@ -1,0 +1,72 @@
+"""Which columns may tell classes of rows apart, as far as the schema says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from eddyline.errors import EddylineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+OTHERS_MAX = 6
+TEXT_MAX = 40
+_USABLE = (BooleanType, NumericType, StringType, DateType, TimestampType, TimestampNTZType)
+
+
+def is_usable(kind: DataType) -> bool:
+    """Say whether columns of a type can be compared and told apart."""
+    collation = getattr(kind, "collation", "UTF8_BINARY")
+    return isinstance(kind, _USABLE) and collation == "UTF8_BINARY"
+
+
+def usable_columns(df: DataFrame) -> dict[str, DataType]:
+    """Return the columns that can tell rows apart, with their types."""
+    counted = Counter(df.columns)
+    return {f.name: f.dataType for f in df.schema if counted[f.name] == 1 and is_usable(f.dataType)}
+
+
+def candidate_attributes(
+    df: DataFrame, classify_by: Sequence[str] | None, arguments: Sequence[str]
+) -> dict[str, Column]:
+    """Return the columns that may classify rows, by name.
+
+    Named columns are taken as they are. If none are named: the predicates' arguments, which go to
+    Python anyway, and a few others. Texts among the others cross only where they are short, so that
+    looking at a column never costs more than the predicates do.
+    """
+    usable = usable_columns(df)
+    if classify_by is not None:
+        for name in classify_by:
+            if name not in df.columns:
+                raise EddylineError(
+                    f"classify_by names {name!r}, but the DataFrame has no such column; "
+                    f"it has {', '.join(df.columns)}"
+                )
+            if name not in usable:
+                raise EddylineError(
+                    f"classify_by names {name!r}, which cannot tell rows apart: only one column of "
+                    f"that name, with numbers, text, booleans, dates or timestamps, can"
+                )
+        return {name: F.col(f"`{name}`") for name in classify_by}
+    chosen = {name: F.col(f"`{name}`") for name in arguments if name in usable}
+    others = [name for name in usable if name not in chosen]
+    for name in others[:OTHERS_MAX]:
+        column = F.col(f"`{name}`")
+        if isinstance(usable[name], StringType):
+            column = F.when(F.char_length(column) <= TEXT_MAX, column)
+        chosen[name] = column
+    return chosen

@@ -1,0 +1,170 @@
+"""A stage of Spark's own predicates: learnt from a sample, compiled into Columns, never reordered
+where one could fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eddyline.mesh import Mesh, MeshOptions
+from eddyline.mesh.routes import by_dynamic_programming
+from eddyline.report import ClassLine
+from eddyline.spark.attributes import candidate_attributes, usable_columns
+from eddyline.spark.filters import filter_by
+from eddyline.spark.native import learn_native, may_raise, mesh_to_column, route_to_column
+from eddyline.spark.predicates import NativePredicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Note = Callable[[str, dict[str, Any]], None]
+
+PILOT_ROWS = 2_000
+PILOT_SHARE = 0.1
+
+
+@dataclass
+class NativeRun:
+    """Predicates that stand together and may be reordered, and what was learnt about them."""
+
+    predicates: list[NativePredicate]
+    order: tuple[int, ...]
+    mesh: Mesh | None = None
+
+
+@dataclass
+class CompiledStage:
+    """What a stage of Spark's own predicates was compiled to.
+
+    Parameters
+    ----------
+    predicates
+        As written.
+    runs
+        The same, in runs within which the order does not matter.
+    rejected
+        Columns that tell nothing about the rows, and why.
+    """
+
+    predicates: list[NativePredicate]
+    runs: list[NativeRun]
+    rejected: dict[str, str] = field(default_factory=dict)
+
+    def suits(self, df: DataFrame, predicates: Sequence[NativePredicate]) -> bool:
+        """Say whether this is the stage of these predicates, and the DataFrame has its columns."""
+        needed = {a for run in self.runs if run.mesh for a in run.mesh.tree.attributes}
+        return list(predicates) == self.predicates and needed <= set(df.columns)
+
+    def apply(self, df: DataFrame) -> DataFrame:
+        """Filter the DataFrame."""
+        from pyspark.sql import functions as F
+
+        for run in self.runs:
+            conditions = [predicate.column() for predicate in run.predicates]
+            if run.mesh is not None:
+                attributes = {name: F.col(f"`{name}`") for name in run.mesh.tree.attributes}
+                df = df.filter(mesh_to_column(run.mesh, conditions, attributes, run.order))
+            elif len(conditions) > 1:
+                df = df.filter(route_to_column(run.order, conditions))
+            else:
+                df = filter_by(df, run.predicates[0])
+        return df
+
+    def class_lines(self) -> list[ClassLine]:
+        """Return the classes, for the report."""
+        lines = []
+        for run in self.runs:
+            if run.mesh is not None:
+                names = [predicate.name for predicate in run.predicates]
+                lines += ClassLine.of_mesh(run.mesh, names, "in Spark")
+        return lines
+
+
+def pilot_sample(df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0) -> DataFrame:
+    """Return some rows of a batch DataFrame, without reading all of it."""
+    return df.sample(fraction=PILOT_SHARE, seed=seed).limit(rows)
+
+
+def compile_stage(
+    df: DataFrame,
+    predicates: Sequence[NativePredicate],
+    sample: DataFrame | None,
+    classify_by: Sequence[str] | None,
+    options: MeshOptions,
+    seed: int | None,
+    note: Note,
+) -> CompiledStage:
+    """Learn routes for Spark's own predicates from a sample, or from some rows of the DataFrame."""
+    runs = [NativeRun(part, tuple(range(len(part)))) for part in _runs(df, predicates)]
+    stage = CompiledStage(list(predicates), runs)
+    if sample is None and df.isStreaming:
+        note("no sample", {"instead": "Spark's own predicates are evaluated as written"})
+        return stage
+    if all(len(run.predicates) < 2 for run in runs):
+        note(
+            "not reordered",
+            {"why": "a predicate that could fail on some rows keeps its written place"},
+        )
+        return stage
+    rows = pilot_sample(df) if sample is None else sample.limit(PILOT_ROWS)
+    for run in runs:
+        if len(run.predicates) > 1:
+            _learn_run(run, rows, classify_by, options, seed, note, stage)
+        for predicate in run.predicates:  # what comes after sees only what is left
+            rows = filter_by(rows, predicate)
+    return stage
+
+
+def _learn_run(
+    run: NativeRun,
+    sample: DataFrame,
+    classify_by: Sequence[str] | None,
+    options: MeshOptions,
+    seed: int | None,
+    note: Note,
+    stage: CompiledStage,
+) -> None:
+    conditions = [predicate.column() for predicate in run.predicates]
+    # In the JVM a column costs nothing until a test reads it, so all of them may be looked at.
+    by = list(usable_columns(sample)) if classify_by is None else classify_by
+    attributes = candidate_attributes(sample, by, ())
+    found, training, rejected = learn_native(sample, conditions, attributes, options, seed)
+    stage.rejected |= rejected
+    names = [predicate.name for predicate in run.predicates]
+    if training.rows:
+        run.order = by_dynamic_programming(training.drops, training.cost_us)
+    run.mesh = found.mesh
+    numbers = {
+        "rows": training.rows,
+        "cost_us": dict(zip(names, np.round(training.cost_us, 3).tolist(), strict=True)),
+        "order": [names[n] for n in run.order],
+        "saving_us": round(found.saving_us, 4),
+        "noise_us": round(float(found.noise_us), 4),
+        "single_us": round(found.single_us, 4),
+        "explored": found.explored,
+        "seconds": round(found.seconds, 3),
+        "stopped": found.stopped,
+        "rejected": rejected,
+    }
+    if found.mesh is None:
+        note("no classes", numbers)
+    else:
+        note("classes found", {"classes": found.mesh.words(names), **numbers})
+
+
+def _runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[list[NativePredicate]]:
+    """Cut the predicates at those that must keep their place."""
+    ansi = str(df.sparkSession.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+    runs: list[list[NativePredicate]] = []
+    fixed_before = True
+    for predicate in predicates:
+        fixed = not predicate.deterministic or (ansi and may_raise(df, predicate.column()))
+        if fixed or fixed_before:
+            runs.append([])
+        runs[-1].append(predicate)
+        fixed_before = fixed
+    return runs

@@ -1,0 +1,183 @@
+"""The JVM plane: a mesh over Spark's own predicates, compiled into one Column.
+
+A mesh becomes nested conditionals: the tests of its tree choose a route, and a route is a chain of
+`if(p2, if(p1, ..., false), false)`. Not `p2 AND p1`: Spark's optimizer takes branches that are equal
+up to the order of AND for the same, and merges them into one order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from eddyline.mesh import Found, Mesh, MeshOptions, TrainingSet, find_mesh
+from eddyline.mesh.split import Split
+from eddyline.mesh.tree import Node
+from eddyline.content.pruning import useless_attribute
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TIMING_ROWS = 400_000
+TIMING_ROUNDS = 3
+
+_MAY_RAISE = re.compile(
+    r"cast\(|(?<![\w])(?:ansi_cast|element_at|to_date|to_timestamp|to_number|make_\w+|assert_true|"
+    r"raise_error|parse_\w+|decode|aes_\w+|from_\w*base64|unhex|conv|factorial|pow|exp|date_add|"
+    r"date_sub|next_day|elt)\(| [-+*/%] |\bdiv\b|\bmod\b|\[",
+    re.IGNORECASE,
+)
+
+
+def may_raise(df: DataFrame, condition: Column) -> bool:
+    """Say whether a condition of Spark's could fail on some row, as far as its analysed form tells.
+
+    Such a condition keeps its written place: one written before it may be there to protect it.
+    """
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        df.filter(condition).explain(extended=True)
+    analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
+    filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
+    return not filters or bool(_MAY_RAISE.search(filters[0]))
+
+
+def learn_native(
+    sample: DataFrame,
+    conditions: Sequence[Column],
+    attributes: Mapping[str, Column],
+    options: MeshOptions,
+    seed: int | None,
+) -> tuple[Found, TrainingSet, dict[str, str]]:
+    """Evaluate all conditions on the sample, time each of them, and search for a mesh.
+
+    Returns
+    -------
+    found
+        What the search came to.
+    training
+        The sample, with drops and costs.
+    rejected
+        Attributes that were not looked at, and why.
+
+    """
+    answers = [
+        F.coalesce(condition, F.lit(False)).alias(f"_{n}") for n, condition in enumerate(conditions)
+    ]
+    named = [column.alias(f"a{n}") for n, column in enumerate(attributes.values())]
+    table = sample.select(*named, *answers).toArrow().combine_chunks()
+    columns: dict[str, pa.Array] = {}
+    rejected: dict[str, str] = {}
+    for number, name in enumerate(attributes):
+        values = _plain(table.column(number))
+        why = useless_attribute(values)
+        if why is None:
+            columns[name] = values
+        else:
+            rejected[name] = why
+    passed = np.stack(
+        [
+            _plain(table.column(len(named) + n)).to_numpy(zero_copy_only=False)
+            for n in range(len(conditions))
+        ],
+        axis=1,
+    ).astype(bool)
+    cost_us = (
+        time_conditions(sample, conditions, table.num_rows)
+        if table.num_rows
+        else [1.0] * len(conditions)
+    )
+    training = TrainingSet(columns, ~passed, cost_us)
+    found = find_mesh(training, options, seed)
+    used = found.mesh.tree.attributes if found.mesh else []
+    rejected |= {name: "tells nothing that pays" for name in columns if name not in used}
+    return found, training, rejected
+
+
+def time_conditions(sample: DataFrame, conditions: Sequence[Column], rows: int) -> list[float]:
+    """Return microseconds a row of each condition, from runs over the sample, many times over."""
+    spark = sample.sparkSession
+    times = max(1, TIMING_ROWS // max(rows, 1))
+    kept = spark.createDataFrame(sample.toArrow(), schema=sample.schema)
+    many = spark.range(times).withColumnRenamed("id", "_times").crossJoin(F.broadcast(kept))
+
+    def run(column: Column) -> float:
+        best = float("inf")
+        for _ in range(TIMING_ROUNDS):
+            began = time.perf_counter()
+            many.agg(F.sum(column)).collect()
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    nothing = run(F.col("_times"))
+    least = 1e-3  # even the cheapest condition costs something
+    return [
+        max(least, (run(F.when(condition, F.col("_times"))) - nothing) * 1e6 / (times * rows))
+        for condition in conditions
+    ]
+
+
+def mesh_to_column(
+    mesh: Mesh,
+    conditions: Sequence[Column],
+    attributes: Mapping[str, Column],
+    default: Sequence[int],
+) -> Column:
+    """Return a mesh as one condition; rows unlike all in the sample take the default order."""
+    routed = _node_to_column(mesh.tree.root, mesh, conditions, attributes)
+    for name, values in mesh.tree.known.items():
+        column = attributes[name]
+        met = F.coalesce(column.isin(*[_literal(v) for v in values]), F.lit(True))
+        routed = F.when(met, routed).otherwise(route_to_column(default, conditions))
+    return routed
+
+
+def route_to_column(route: Sequence[Any], conditions: Sequence[Column]) -> Column:
+    """Return a route as nested conditionals, which no optimizer reorders."""
+    order = [n for step in route for n in ((step,) if isinstance(step, int) else step)]
+    chained = F.coalesce(conditions[order[-1]], F.lit(False))
+    for number in reversed(order[:-1]):
+        chained = F.when(conditions[number], chained).otherwise(F.lit(False))
+    return chained
+
+
+def _node_to_column(
+    node: Node, mesh: Mesh, conditions: Sequence[Column], attributes: Mapping[str, Column]
+) -> Column:
+    if node.split is None or node.left is None or node.right is None:
+        return route_to_column(mesh.classes[node.label].route, conditions)
+    return F.when(
+        split_to_column(node.split, attributes[node.split.attribute]),
+        _node_to_column(node.left, mesh, conditions, attributes),
+    ).otherwise(_node_to_column(node.right, mesh, conditions, attributes))
+
+
+def split_to_column(split: Split, column: Column) -> Column:
+    """Return a test of the tree as a condition that is never NULL."""
+    if split.values is None:
+        test = column <= _literal(split.at)
+    elif split.values:
+        test = column.isin(*[_literal(value) for value in split.values])
+    else:
+        test = F.when(column.isNotNull(), F.lit(False))
+    return F.coalesce(test, F.lit(split.null_left))
+
+
+def _literal(value: Any) -> Column:
+    import datetime
+
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        return F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
+    return F.lit(value)
+
+
+def _plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,131 @@
+"""The matrices of Content-Learns, what it chooses, and how it follows the data."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.content import AttributePartition, ContentLearns
+from eddyline.content.gain import gain_ratio
+from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
+from eddyline.content.pruning import fixed_operators
+
+
+def _stream(rng, rows):
+    partitions = np.stack([rng.integers(0, 4, rows), rng.integers(0, 24, rows)])
+    passed = rng.random(rows) < np.array([0.05, 0.9, 0.9, 0.4])[partitions[0]]
+    return partitions, passed
+
+
+def test_in_and_out_equal_recomputation_after_every_sample():
+    rng = np.random.default_rng(1)
+    content = ContentLearns(operators=2, attributes=2)
+    seen_partitions, seen_passed = [], []
+    for _ in range(20):
+        partitions, passed = _stream(rng, int(rng.integers(1, 30)))
+        content.sample(partitions, passed)
+        seen_partitions.append(partitions)
+        seen_passed.append(passed)
+        parts, outs = np.concatenate(seen_partitions, axis=1), np.concatenate(seen_passed)
+        for attribute in range(2):
+            for partition in range(25):
+                inside = parts[attribute] == partition
+                assert content.rows_in[attribute, partition] == inside.sum()
+                assert content.rows_out[attribute, partition] == (inside & outs).sum()
+
+
+def test_the_attribute_that_tells_is_chosen_and_its_selectivities_set():
+    rng = np.random.default_rng(2)
+    content = ContentLearns(operators=2, attributes=2)
+    partitions, passed = _stream(rng, 400)
+    content.sample(partitions, passed)
+    into, out = content.rows_in.copy(), content.rows_out.copy()
+    assert content.conclude() == 0
+    assert content.classifier.tolist() == [0, NO_ATTRIBUTE]
+    expected = out[0][:4] / into[0][:4]
+    assert content.detailed[0][:4].tolist() == pytest.approx(expected.tolist())
+    assert content.detailed[0][10] == pytest.approx(passed.mean())  # no rows: the overall value
+    assert content.gain_ratios[0, 0] < gain_ratio(into[0], out[0])  # chance is taken off
+
+
+def test_no_attribute_is_chosen_where_none_tells():
+    rng = np.random.default_rng(3)
+    chosen = []
+    for _ in range(200):
+        content = ContentLearns(operators=1, attributes=8)
+        content.sample(rng.integers(0, 24, (8, 150)), rng.random(150) < rng.uniform(0.1, 0.9))
+        chosen.append(content.conclude())
+    assert np.mean(np.array(chosen) != NO_ATTRIBUTE) < 0.05
+
+
+def test_pruned_attributes_are_not_chosen():
+    rng = np.random.default_rng(4)
+    content = ContentLearns(operators=1, attributes=2)
+    content.pruned_attributes[0] = True
+    content.sample(*_stream(rng, 400))
+    assert content.conclude() == NO_ATTRIBUTE
+
+
+def test_running_selectivities_equal_the_recurrence_row_by_row():
+    options = ContentOptions(memory=0.95)
+    content = ContentLearns(1, 1, options)
+    content.classifier[0] = 0
+    overall, detailed = 0.5, np.full(25, 0.5)
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        partition = rng.integers(0, 3, 1)
+        passed = rng.random(1) < 0.3
+        content.observe(0, passed, partition)
+        overall = 0.95 * overall + 0.05 * passed[0]
+        detailed[partition[0]] = 0.95 * detailed[partition[0]] + 0.05 * passed[0]
+    assert content.overall[0] == pytest.approx(overall)
+    assert content.detailed[0].tolist() == pytest.approx(detailed.tolist())
+
+
+def test_never_less_adaptive_than_source_based_routing():
+    """Where a correlation ends, all detailed selectivities converge to the overall one."""
+    content = ContentLearns(1, 1)
+    content.classifier[0] = 0
+    content.detailed[0, :4] = [0.0, 1.0, 0.0, 1.0]
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        content.observe(0, rng.random(400) < 0.6, rng.integers(0, 4, 400))
+    assert np.abs(content.detailed[0, :4] - content.overall[0]).max() < 0.15
+
+
+def test_round_robin_leaves_out_operators_whose_place_is_plain():
+    content = ContentLearns(operators=4, attributes=1)
+    content.overall[:] = [0.5, 0.5, 0.5, 0.5]
+    turns = []
+    for _ in range(6):
+        turn = content.next_operator(np.array([1.0, 500.0, 1.0, 1.0]))
+        content.begin(turn)
+        turns.append(turn)
+    assert turns == [2, 3, 0, 2, 3, 0]
+    assert fixed_operators(np.array([0.5, 0.5]), np.array([1.0, 500.0])) == [0, 1]
+
+
+def test_rows_are_routed_by_their_own_selectivities():
+    selectivity = np.array([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5], [0.9, 0.1, 0.5]])
+    numbers, routes = routes_by_rank(selectivity, np.ones(3))
+    assert [routes[n] for n in numbers] == [(1, 2, 0), (0, 2, 1), (1, 2, 0)]
+    assert len(routes) == 2
+
+
+def test_ranges_follow_running_bounds():
+    partition = AttributePartition(10)
+    assert partition.assign(pa.array([0.0, 1.0])).tolist() == [0, 9]
+    assert partition.assign(pa.array([10.0, 5.0, 0.0])).tolist() == [9, 5, 0]
+
+
+def test_nulls_do_not_change_the_partition_of_other_values():
+    partition = AttributePartition(24)
+    plain = partition.assign(pa.array([3, 7, 3]))
+    with_null = partition.assign(pa.array([3, None, 7]))
+    assert with_null.tolist() == [plain[0], 24, plain[1]]
+
+
+def test_bad_options_are_refused():
+    with pytest.raises(ValueError, match="profile_probability"):
+        ContentOptions(profile_probability=0.0)
+    with pytest.raises(ValueError, match="sample_rows"):
+        ContentOptions(sample_rows=1)

@@ -4,6 +4,7 @@ Spark gives every row the same plan. Eddyline gives each kind of row its own and
 the query runs.
 """
 
+from eddyline.content.learns import ContentOptions
 from eddyline.errors import (
     EddylineError,
     InvalidPolicyError,
@@ -12,6 +13,7 @@ from eddyline.errors import (
     PredicateFailedError,
 )
 from eddyline.journal import Journal, Record
+from eddyline.mesh import MeshOptions
 from eddyline.ordering import (
     AGreedy,
     AsWritten,
@@ -32,6 +34,7 @@ __all__ = [
     "AGreedy",
     "AsWritten",
     "Change",
+    "ContentOptions",
     "EddylineError",
     "Evidence",
     "Independent",
@@ -41,6 +44,7 @@ __all__ = [
     "LocalSwaps",
     "LookupTableError",
     "Lottery",
+    "MeshOptions",
     "Policy",
     "PredicateFailedError",
     "Record",

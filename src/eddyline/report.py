@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,49 @@ class PredicateLine:
         return self.busy_us / self.seen if self.seen else None
 
 
+@dataclass(frozen=True, slots=True)
+class ClassLine:
+    """A class of rows: which rows are in it, the way they go, and what that saves.
+
+    Parameters
+    ----------
+    rows_in_words
+        The tests that lead to it.
+    route
+        The predicates in the order they are visited; `a|b` where either may come first.
+    where
+        Whether Spark or Python routes these rows.
+    share
+        Of all rows: as counted, or as expected from the sample.
+    cost_us, single_us
+        What a row of it costs on its route, and would in the best single order.
+    """
+
+    rows_in_words: str
+    route: str
+    where: str
+    share: float
+    cost_us: float
+    single_us: float
+
+    @property
+    def saving(self) -> float:
+        """Share of the best single order's cost that the class saves."""
+        return 1.0 - self.cost_us / self.single_us if self.single_us else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "rows": self.rows_in_words,
+            "route": self.route,
+            "where": self.where,
+            "share": self.share,
+            "cost_us": self.cost_us,
+            "single_us": self.single_us,
+            "saving": self.saving,
+        }
+
+
 @dataclass(frozen=True)
 class Report:
     """What was learnt and saved. Print it, show it in a notebook, or take the numbers from it.
@@ -62,6 +105,10 @@ class Report:
         Time spent on evaluating rows only to learn from, and on routing and deciding.
     budget
         What profiling may take, as a share of the time inside predicates.
+    classes
+        Classes of rows with routes of their own.
+    rejected
+        Columns that were considered to tell classes apart, and why they do not.
 
     Examples
     --------
@@ -84,6 +131,8 @@ class Report:
     profiling_us: float = 0.0
     routing_us: float = 0.0
     budget: float | None = None
+    classes: Sequence[ClassLine] = ()
+    rejected: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def _routed(self) -> list[PredicateLine]:
@@ -145,11 +194,15 @@ class Report:
                 for line in self.lines
             ],
             "changes": [record.to_dict() for record in self.changes],
+            "classes": [line.to_dict() for line in self.classes],
+            "rejected": dict(self.rejected),
         }
 
     # --- views -------------------------------------------------------------------------------
 
     def _summary(self) -> list[str]:
+        if not self._routed and self.classes:
+            return ["Spark evaluates all predicates itself, each class of rows in its own order."]
         if not self._routed:
             return ["Spark evaluates all predicates itself; there is nothing to route."]
         if self.rows == 0:
@@ -170,12 +223,30 @@ class Report:
             lines.append("order in use: " + "; ".join(shown))
         return lines
 
+    def _class_lines(self) -> list[str]:
+        lines = [
+            f"{own.share:>7.1%}  {own.rows_in_words} → {own.route}  "
+            f"({own.cost_us:.2f} µs a row; one order for all: {own.single_us:.2f}, "
+            f"saves {own.saving:.0%}) [{own.where}]"
+            for own in self.classes
+        ]
+        if self.rejected:
+            considered = ", ".join(f"{name} ({why})" for name, why in self.rejected.items())
+            lines.append(f"columns that do not tell rows apart: {considered}")
+        return lines
+
     def _change_lines(self) -> list[str]:
         lines = []
         for record in list(self.changes)[-CHANGES_SHOWN:]:
             numbers = record.numbers
             if record.kind == "drift":
                 text = "the rows changed; learning anew"
+            elif record.kind == "pair kept":
+                text = f"routes {numbers['operator']} by {numbers['attribute']}"
+            elif record.kind.startswith("classes"):
+                what = " | ".join(numbers["after"])
+                text = f"{record.kind}: {what}"
+                text += f"  ({numbers['before_us']:.2f} → {numbers['after_us']:.2f} µs a row)"
             else:
                 verb = "went back to" if record.kind == "reverted" else "changed to"
                 target = numbers["before"] if record.kind == "reverted" else numbers["after"]
@@ -210,6 +281,10 @@ class Report:
         for line in self.lines:
             table.add_row(*[Text(cell) for cell in self._cells(line)])
         parts: list[RenderableType] = [table, *[Text(line) for line in self._summary()]]
+        classes = self._class_lines()
+        if self.classes:
+            parts.append(Text("classes of rows:"))
+        parts += [Text(line) for line in classes]
         changes = self._change_lines()
         if changes:
             more = len(self.changes) - len(changes)
@@ -236,11 +311,13 @@ class Report:
             for line in self.lines
         )
         summary = "".join(f"<p>{html.escape(line)}</p>" for line in self._summary())
+        classes = "".join(f"<li>{html.escape(line)}</li>" for line in self._class_lines())
         changes = "".join(f"<li>{html.escape(line)}</li>" for line in self._change_lines())
         return (
             f"<div class='eddyline'><h4>{html.escape(self.name)} "
             f"(policy {html.escape(self.policy)})</h4>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{summary}"
+            + (f"<ul>{classes}</ul>" if classes else "")
             + (f"<ul>{changes}</ul>" if changes else "")
             + "</div>"
         )

@@ -64,7 +64,7 @@ def test_the_gain_of_an_uninformative_attribute_is_about_chance():
         into = np.bincount(part, minlength=24)
         gains.append(float(information_gain(into, np.bincount(part[passed], minlength=24))))
         expected.append(float(chance_gain(into)))
-    assert np.mean(gains) == pytest.approx(np.mean(expected), rel=0.15)
+    assert np.mean(gains) == pytest.approx(np.mean(expected), rel=0.25)
 
 
 def test_variance_for_operators_that_are_no_filters():

@@ -86,9 +86,7 @@ def test_the_cost_of_a_mesh_is_what_counting_evaluations_gives(seed):
                     break
         tests = sum(_tests_of(solution.tree.root, training, row) for row in range(training.rows))
         expected = (
-            counted / training.rows
-            + 0.3 * tests / training.rows
-            + 0.2 * len(solution.tree.labels)
+            counted / training.rows + 0.3 * tests / training.rows + 0.2 * len(solution.tree.labels)
         )
         assert solution.cost_us == pytest.approx(expected)
 

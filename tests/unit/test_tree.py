@@ -66,7 +66,7 @@ def test_all_types_with_nulls_and_nan():
         "flag": [bool(label) for label in labels],
         "fraction": [float("nan") if label else 1.5 for label in labels],
         "whole": [None if label else 3 for label in labels],
-        "price": [decimal.Decimal(label) + decimal.Decimal("0.50") for label in labels],
+        "price": [decimal.Decimal(int(label)) + decimal.Decimal("0.50") for label in labels],
         "when": [day + datetime.timedelta(days=int(label)) for label in labels],
         "date": [(day + datetime.timedelta(days=int(label))).date() for label in labels],
     }

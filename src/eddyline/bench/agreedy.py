@@ -19,6 +19,7 @@ from eddyline.bench.elsewhere import ELSEWHERE
 from eddyline.bench.harness import Bench
 from eddyline.bench.synthetic import draw_answers, make_filters, to_columns
 from eddyline.fabric import Router, RouterOptions
+from eddyline.fabric.one_order import OneOrder
 from eddyline.operators.operator import BoolArray
 from eddyline.ordering import AGreedy, AsWritten, Independent, LocalSwaps, Lottery, Policy, Sweep
 from eddyline.ordering.matrix_view import MatrixView
@@ -107,7 +108,7 @@ def _simulate(
             before = router.totals.seen.copy(), router.totals.profiled.copy()
             router.route(to_columns(part), len(part))
             if is_last and np.isnan(rows_to_adapt):
-                order = router.segments[0].policy.order
+                order = router.segments[0].order
                 if ordering_cost(order, drops, cost) <= good_enough:
                     rows_to_adapt = begin + len(part)
             if counted_from == 0 or (is_last and begin >= counted_from * len(answers)):
@@ -294,7 +295,9 @@ def _overhead(bench: Bench, scale: int) -> None:
         for begin in range(0, len(answers), 10_000):
             part = answers[begin : begin + 10_000]
             router.route(to_columns(part), len(part))
-        own = router.segments[0].policy
+        segment = router.segments[0]
+        assert isinstance(segment, OneOrder)
+        own = segment.policy
         assert isinstance(own, _TimedAGreedy)
         upkeep = [own.spent[part] * 1e6 for part in ("window", "view", "violations")]
         parts = [float(router.totals.busy_us.sum()), router.totals.profiling_us, *upkeep]

@@ -28,6 +28,8 @@ from eddyline.bench.stream_star import (
 from eddyline.bench.synthetic import SyntheticFilter
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
+from eddyline.fabric.by_content import ByContent
+from eddyline.fabric.strategy import RoutingPolicy
 from eddyline.operators import ColumnReader
 from eddyline.operators.operator import BoolArray
 
@@ -52,7 +54,7 @@ def run(bench: Bench, data: pathlib.Path | None) -> None:
 def _route(
     passed: BoolArray,
     attributes: dict[str, pa.Array],
-    policy: object,
+    policy: RoutingPolicy,
     seed: int,
     probes: int = 0,
 ) -> Router:
@@ -68,7 +70,10 @@ def _route(
     )
     positions = {name: operators + n for n, name in enumerate(attributes)}
     router = Router(
-        filters, [ColumnReader(name) for name in names], policy, options=options,
+        filters,
+        [ColumnReader(name) for name in names],
+        policy,
+        options=options,
         attributes=positions,
     )
     columns = [pa.array(passed[:, n]) for n in range(operators)] + list(attributes.values())
@@ -118,16 +123,24 @@ def _varying_skew(bench: Bench, scale: int) -> None:
     for name in VARIANTS:
         bench.add(
             f"8 joins, largest skew: routing calls, Content-Learns ({name})",
-            largest[name], "% fewer", "SBR", "67.8",
+            largest[name],
+            "% fewer",
+            "SBR",
+            "67.8",
         )
         for side, paper in (("A<B", "26.9"), ("A>B", "10.2")):
             bench.add(
                 f"average over all experiments with {side}: Content-Learns ({name})",
-                average(fewer[name][side]), "% fewer", "SBR", paper,
+                average(fewer[name][side]),
+                "% fewer",
+                "SBR",
+                paper,
             )
         bench.add(
             f"routing calls, Content-Learns ({name}) / Content-Knows, worst of all skews",
-            max(against_knows[name]), "x", "Content-Knows",
+            max(against_knows[name]),
+            "x",
+            "Content-Knows",
         )
 
 
@@ -153,18 +166,25 @@ def _random_selectivities(bench: Bench, scale: int) -> None:
                 bench.add(
                     f"fig 6: {joins} joins, random selectivities: routing calls, "
                     f"Content-Learns ({name})",
-                    average(fewer[name]), "% fewer", f"SBR; mean of {streams} streams",
+                    average(fewer[name]),
+                    "% fewer",
+                    f"SBR; mean of {streams} streams",
                 )
     for name in VARIANTS:
         bench.add(
             f"fig 5: routing calls that used a wrong classifier attribute ({name})",
-            100 * average(wrong[name]), "%", "attrC is the right one", "6.4",
+            100 * average(wrong[name]),
+            "%",
+            "attrC is the right one",
+            "6.4",
         )
 
 
 def _wrong_share(router: Router) -> float:
     """Return the share of routing calls decided by an attribute other than attrC."""
-    calls = router.segments[0].calls_by_attribute
+    segment = router.segments[0]
+    assert isinstance(segment, ByContent)
+    calls = segment.calls_by_attribute
     every = sum(calls.values())
     wrong = sum(count for name, count in calls.items() if name not in ("attrC", None))
     return wrong / every if every else 0.0
@@ -186,7 +206,9 @@ def _aggregate_selectivity(bench: Bench, scale: int) -> None:
                 advance()
             bench.add(
                 f"fig 7: 6 joins, aggregate selectivity {aggregate}: routing calls, Content-Learns",
-                average(fewer), "% fewer", f"SBR; mean of {streams} streams",
+                average(fewer),
+                "% fewer",
+                f"SBR; mean of {streams} streams",
             )
 
 
@@ -210,17 +232,21 @@ def _operator_cost(bench: Bench, scale: int) -> None:
         cost_us = busy_us / float(totals.seen.sum())
         bench.add(
             f"fig 9: operators of {cost_us:.1f} us: time, Content-Learns / A-Greedy in one order",
-            ratio(seconds["content"], seconds["one order"]), "x",
+            ratio(seconds["content"], seconds["one order"]),
+            "x",
             f"control {ratio(seconds['again'], seconds['one order']):.3f}",
         )
         overhead_us = totals.profiling_us + totals.routing_us
         bench.add(
             f"fig 10: operators of {cost_us:.1f} us: routing and learning",
-            100 * overhead_us / (busy_us + overhead_us), "% of time", None, "4-5",
+            100 * overhead_us / (busy_us + overhead_us),
+            "% of time",
+            None,
+            "4-5",
         )
 
 
-def _timed(stream: Stream, policy: object, seed: int, probes: int) -> Router:
+def _timed(stream: Stream, policy: RoutingPolicy, seed: int, probes: int) -> Router:
     return _route(stream.passed, stream.attributes, policy, seed, probes)
 
 
@@ -234,7 +260,10 @@ def _one_operator(bench: Bench, scale: int) -> None:
     seconds = bench.in_turn("one operator", runs, 5)
     bench.add(
         "one operator: time, Content-Learns / one order",
-        ratio(seconds["content"], seconds["one order"]), "x", "nothing to gain", "1.008",
+        ratio(seconds["content"], seconds["one order"]),
+        "x",
+        "nothing to gain",
+        "1.008",
     )
 
 
@@ -265,11 +294,17 @@ def _lab(bench: Bench, data: pathlib.Path, scale: int) -> None:
             advance()
     bench.add(
         f"Lab data, {queries} random Q2 queries: routing calls, Content-Learns",
-        average(fewer), "% fewer", f"SBR; median {statistics.median(fewer):.1f}", "8",
+        average(fewer),
+        "% fewer",
+        f"SBR; median {statistics.median(fewer):.1f}",
+        "8",
     )
     bench.add(
         f"Lab data, {queries} random Q2 queries: routing calls until a row is dropped",
-        average(until_drop), "% fewer", f"SBR; median {statistics.median(until_drop):.1f}", "18",
+        average(until_drop),
+        "% fewer",
+        f"SBR; median {statistics.median(until_drop):.1f}",
+        "18",
     )
 
 
@@ -278,10 +313,14 @@ def _lab_q1(bench: Bench, lab: object, attributes: dict[str, pa.Array]) -> None:
     passed = (lab["light"] > 500).to_numpy()[:, None]  # type: ignore[index]
     two = np.concatenate([passed, np.ones_like(passed)], axis=1)  # one operator is not routed
     router = _route(two, attributes, ContentOptions(), bench.seed)
-    counts = router.segments[0].chosen_attributes["Op1"]
+    segment = router.segments[0]
+    assert isinstance(segment, ByContent)
+    counts = segment.chosen_attributes["Op1"]
     every = max(sum(counts.values()), 1)
     for name, count in sorted(counts.items(), key=lambda item: -item[1])[:3]:
         bench.add(
             f"fig 8: Q1, profiles that found {name or 'no attribute'} to tell most about light>500",
-            100 * count / every, "%", f"{every} profiles",
+            100 * count / every,
+            "%",
+            f"{every} profiles",
         )

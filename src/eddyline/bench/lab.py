@@ -23,13 +23,9 @@ def read_lab(folder: pathlib.Path) -> pd.DataFrame:
         raise EddylineError(
             f"no file named data* in {base}; --data takes the folder that holds the Lab readings"
         )
-    parts = [
-        pd.read_csv(path, sep=" ", header=None, names=_COLUMNS, engine="c") for path in paths
-    ]
+    parts = [pd.read_csv(path, sep=" ", header=None, names=_COLUMNS, engine="c") for path in paths]
     lab = pd.concat(parts).dropna()
-    possible = (
-        lab.humidity.between(0, 100) & lab.temperature.between(-20, 60) & (lab.light >= 0)
-    )
+    possible = lab.humidity.between(0, 100) & lab.temperature.between(-20, 60) & (lab.light >= 0)
     lab = lab[possible & lab.voltage.between(1.5, 3.5)].copy()
     when = pd.to_datetime(lab.date + " " + lab.time, format="mixed")
     lab["day"], lab["hour"] = when.dt.day, when.dt.hour

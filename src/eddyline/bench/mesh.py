@@ -1,9 +1,9 @@
 """`eddyline bench mesh`: the experiments of the paper on Query Mesh (its section 6).
 
-Operators are filters with a set cost. On skewed data there are three kinds of rows, told apart by an
-attribute with a Poisson distribution, and each kind has another best order; on uniform data there is
-one kind. Compared are a single plan (the best order for all rows, found by exhaustive search), an
-eddy with content-based routing, row by row and in batches, and a mesh.
+Operators are filters with a set cost. On skewed data there are three kinds of rows, told apart by
+an attribute with a Poisson distribution, and each kind has another best order; on uniform data
+there is one kind. Compared are a single plan (the best order for all rows, found by exhaustive
+search), an eddy with content-based routing, row by row and in batches, and a mesh.
 """
 
 from __future__ import annotations

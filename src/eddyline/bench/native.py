@@ -63,9 +63,7 @@ def _three_kinds(
         selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.05, 0.4]
     passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
     texts = generate_texts(rng, passed, WORDS)
-    _write(
-        {"kind": [KINDS[k] for k in kinds], "size": rng.random(rows), "text": texts}, folder
-    )
+    _write({"kind": [KINDS[k] for k in kinds], "size": rng.random(rows), "text": texts}, folder)
     return str(folder), passed
 
 
@@ -92,7 +90,9 @@ _NEWS_CONDITIONS = [
 
 def _kddcup(data: pathlib.Path, folder: pathlib.Path) -> str:
     """Write the connections: protocol, service, flag, and the whole record as JSON."""
-    found = sorted(p for base in (data / "kddcup99", data) if base.is_dir() for p in base.glob("kdd*.gz"))
+    found = sorted(
+        p for base in (data / "kddcup99", data) if base.is_dir() for p in base.glob("kdd*.gz")
+    )
     if not found:
         raise EddylineError(
             f"no kdd*.gz in {data} nor in its folder kddcup99; "

@@ -1,7 +1,7 @@
 """Stream-Star: a stream that joins dimension tables, as in the paper on content-based routing.
 
-Each join drops the rows that find no partner, so it is a filter. One attribute, attrC, tells classes
-of rows apart for which the joins have different selectivities; eight others tell nothing.
+Each join drops the rows that find no partner, so it is a filter. One attribute, attrC, tells
+classes of rows apart for which the joins have different selectivities; eight others tell nothing.
 """
 
 from __future__ import annotations

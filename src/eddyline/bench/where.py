@@ -327,8 +327,7 @@ def _cost_of_each_us(
                 began = time.perf_counter_ns()
                 predicate(text)
                 spent = time.perf_counter_ns() - began
-                if spent < cost_ns[row, number]:
-                    cost_ns[row, number] = spent
+                cost_ns[row, number] = min(cost_ns[row, number], spent)
     return cost_ns / 1e3
 
 

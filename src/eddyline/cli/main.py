@@ -25,6 +25,9 @@ class BenchName(enum.StrEnum):
 
     agreedy = "agreedy"
     where = "where"
+    cbr = "cbr"
+    mesh = "mesh"
+    native = "native"
 
 
 def _version(show: bool) -> None:
@@ -97,6 +100,18 @@ def bench(
             from eddyline.bench import agreedy
 
             agreedy.run(measured)
+        elif name is BenchName.cbr:
+            from eddyline.bench import cbr
+
+            cbr.run(measured, data)
+        elif name is BenchName.mesh:
+            from eddyline.bench import mesh
+
+            mesh.run(measured)
+        elif name is BenchName.native:
+            from eddyline.bench import native
+
+            native.run(measured, data, rounds)
         else:
             from eddyline.bench import where
 

@@ -81,11 +81,12 @@ def gain_ratio(rows_in: ArrayLike, rows_out: ArrayLike) -> Any:
     return _divide(information_gain(rows_in, rows_out), split_information(rows_in))
 
 
-def chance_gain(rows_in: ArrayLike) -> Any:
+def chance_gain(rows_in: ArrayLike, deviations: float = 0.0) -> Any:
     """Return the information gain to expect of an attribute that tells nothing.
 
     A small sample in many partitions looks informative by chance alone: with r rows in d
-    partitions by (d - 1) / (2 r ln 2) bits (Miller and Madow).
+    partitions by x / (2 r ln 2) bits, where x has a chi-squared distribution with d - 1 degrees of
+    freedom. Some standard deviations more than its mean are no chance any more.
 
     Examples
     --------
@@ -95,7 +96,9 @@ def chance_gain(rows_in: ArrayLike) -> Any:
     """
     into = np.asarray(rows_in, dtype=float)
     used = np.count_nonzero(into, axis=-1)
-    return _divide(np.maximum(used - 1, 0), 2.0 * into.sum(axis=-1) * np.log(2.0))
+    freedom = np.maximum(used - 1, 0)
+    likely = freedom + deviations * np.sqrt(2.0 * freedom)
+    return _divide(likely, 2.0 * into.sum(axis=-1) * np.log(2.0))
 
 
 def selectivity_variance(rows_in: ArrayLike, produced: ArrayLike) -> Any:
@@ -130,4 +133,5 @@ def _divide(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
     """Divide, with 0 where the denominator is 0."""
     above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
     shape = np.broadcast_shapes(above.shape, below.shape)
-    return np.divide(above, below, out=np.zeros(shape), where=below != 0)
+    quotient: FloatArray = np.divide(above, below, out=np.zeros(shape), where=below != 0)
+    return quotient

@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 NO_ATTRIBUTE = -1
+CHANCE_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,12 @@ class ContentLearns:
         """Choose the classifier attribute of the profiled operator; return it."""
         operator = self.profiled
         before = self.classifier[operator]
-        gain = information_gain(self.rows_in, self.rows_out) - chance_gain(self.rows_in)
+        gain = information_gain(self.rows_in, self.rows_out)
+        surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
+        gain -= chance_gain(self.rows_in)
         split = split_information(self.rows_in)
         ratios = np.divide(gain, split, out=np.zeros_like(gain), where=split > 0)
-        ratios[self.pruned_attributes] = 0.0
+        ratios[self.pruned_attributes | ~surely] = 0.0
         self.gain_ratios[operator] = ratios
         best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
         if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:

@@ -64,11 +64,15 @@ class AttributePartition:
     def _by_hash(self, values: pa.Array) -> IntArray:
         if pa.types.is_integer(values.type) and values.null_count == 0:
             mixed = values.to_numpy(zero_copy_only=False).astype(np.uint64) * _MIX
-            return ((mixed >> np.uint64(40)) % np.uint64(self.partitions)).astype(np.int64)
+            hashed: IntArray = ((mixed >> np.uint64(40)) % np.uint64(self.partitions)).astype(
+                np.int64
+            )
+            return hashed
         encoded = values.dictionary_encode()
         each = [self._hash(value) for value in encoded.dictionary.to_pylist()]
         by_code = np.array([*each, self.partitions], dtype=np.int64)  # NULL at index -1
-        return by_code[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        return np.asarray(by_code[codes])
 
     def _hash(self, value: object) -> int:
         known = self._known.get(value)

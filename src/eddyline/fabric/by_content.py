@@ -90,6 +90,7 @@ class ByContent(Segment):
         """Return the matrices that routing needs, and costs."""
         return {
             "order": list(self._order),
+            "tuples": "",
             "cost_us": self._known_costs(),
             "classifier": self.content.classifier.tolist(),
             "detailed": self.content.detailed.round(4).tolist(),
@@ -105,6 +106,14 @@ class ByContent(Segment):
         self.content.detailed[:] = known["detailed"]
         self.content.overall[:] = known["overall"]
         self._first_look_left = 0
+
+    def train(self, batch: Batch, totals: Totals) -> None:
+        """Begin with the classifier attributes that these rows call for."""
+        rows = np.arange(batch.rows)
+        self._prune(batch, rows)
+        self._first_look_left = len(rows)
+        if len(rows):
+            self._look_first(batch, rows, totals)
 
     # --- routing ----------------------------------------------------------------------------
 
@@ -134,9 +143,7 @@ class ByContent(Segment):
         self._advance()
         return left
 
-    def _send(
-        self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals
-    ) -> list[Trail]:
+    def _send(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
         """Group rows by the route that their partitions call for, and send them."""
         if len(rows) == 0:
             return []
@@ -161,7 +168,7 @@ class ByContent(Segment):
         key = np.zeros(len(rows), dtype=np.int64)
         for attribute in in_use:
             key = key * size + partitions[attribute]
-        kinds, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
+        _, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
         expected = self.content.selectivities(partitions[:, first])
         numbers, routes = routes_by_rank(expected, self.array.cost_us(), GRID)
         route_of_row = numbers[kind_of_row]
@@ -243,9 +250,7 @@ class ByContent(Segment):
             return np.zeros(rows, dtype=bool)
         return self._rng.random(rows) < self.options.profile_probability
 
-    def _profile(
-        self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals
-    ) -> list[Trail]:
+    def _profile(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
         """Send rows to the profiled operator first, and count them by partition."""
         operator = self.content.profiled
         rest = tuple(number for number in self._order if number != operator)
@@ -274,7 +279,7 @@ class ByContent(Segment):
         chosen = self.content.conclude()
         counts = self.chosen_attributes.setdefault(self.array.operators[operator].name, Counter())
         counts[self._name_of(chosen)] += 1
-        if chosen == NO_ATTRIBUTE or chosen == before:
+        if chosen in (NO_ATTRIBUTE, before):
             self._next()
         else:
             self._is_checking = True

@@ -93,6 +93,16 @@ class ByMesh(OneOrder):
             if all(name in self.finder.attributes for name in mesh.tree.attributes):
                 self._adopt(mesh)
 
+    def train(self, batch: Batch, totals: Totals) -> None:
+        """Begin with the mesh that is best for these rows, if classes pay."""
+        drops = self._drops_of_all(batch, totals)
+        self._learn_from(drops)
+        self.finder.add(batch, np.arange(batch.rows), drops)
+        self._look(totals)
+        if self._swap is not None:
+            self._adopt(self._swap.after)
+            self._swap = None
+
     # --- routing ----------------------------------------------------------------------------
 
     def _travel(
@@ -104,7 +114,9 @@ class ByMesh(OneOrder):
         rows = np.arange(batch.rows) if alive is None else alive
         trails = []
         for side, (mesh, own) in enumerate(
-            zip((self._swap.before, self._swap.after), self._swap.deal(rows, self._rng), strict=True)
+            zip(
+                (self._swap.before, self._swap.after), self._swap.deal(rows, self._rng), strict=True
+            )
         ):
             sent = self._send(mesh, batch, own, errors, totals)
             self._swap.add(side, sent)
@@ -136,7 +148,7 @@ class ByMesh(OneOrder):
     def _rusters(
         self, mesh: Mesh, batch: Batch, alive: Rows | None
     ) -> list[tuple[int, Rows | None]]:
-        """Group the rows by class; classes with too few rows in the batch take the default route."""
+        """Group the rows by class; classes with too few rows here take the default route."""
         columns = {
             name: _whole(batch.arrow(self.finder.attributes[name], alive))
             for name in mesh.tree.attributes

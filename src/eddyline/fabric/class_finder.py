@@ -48,7 +48,7 @@ class ClassFinder:
 
     @property
     def is_due(self) -> bool:
-        """Whether there are enough new rows to look again: as many as there were, up to a window."""
+        """Whether there are enough new rows to look again: as many as last time, or a window."""
         wanted = max(FIRST_LOOK_ROWS, min(self._looked_at, WINDOW_ROWS))
         return bool(self.attributes) and self._new >= wanted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,11 +13,12 @@ import pyarrow as pa
 from eddyline.errors import EddylineError
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.segment import Segment
+from eddyline.fabric.strategy import RoutingPolicy, make_segment
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Journal, Record
 from eddyline.operators import Batch, ColumnReader, Operator
 from eddyline.operators.operator import BoolArray, Rows
-from eddyline.ordering import AsWritten, Policy, make_policy
+from eddyline.ordering import AsWritten
 from eddyline.profile import Budget
 
 OnError = Literal["raise", "drop", "keep"]
@@ -81,9 +82,12 @@ class Router:
     readers
         One for each column of the batches to come.
     policy
-        Name or example of the policy; every segment gets its own copy.
+        Name or example of the policy, or options of a search for classes; every segment gets its
+        own copy.
     pinned
         Positions of predicates that must stay where they are written.
+    attributes
+        Columns that may tell classes of rows apart: names, and positions in the batches to come.
     options
         See `RouterOptions`.
     where
@@ -107,10 +111,11 @@ class Router:
         self,
         operators: Sequence[Operator],
         readers: Sequence[ColumnReader],
-        policy: str | Policy = "auto",
+        policy: RoutingPolicy = "auto",
         pinned: Collection[int] = (),
         options: RouterOptions | None = None,
         where: str = "",
+        attributes: Mapping[str, int] | None = None,
     ) -> None:
         self.operators = list(operators)
         self.readers = list(readers)
@@ -120,7 +125,7 @@ class Router:
         self._where = where
         self._rows = 0
         self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
-        self.segments = self._make_segments(policy, set(pinned))
+        self.segments = self._make_segments(policy, set(pinned), attributes or {})
 
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
@@ -137,7 +142,7 @@ class Router:
 
     def order(self) -> list[str]:
         """Return the order in use, as names of predicates."""
-        return [name for s in self.segments for name in s.names(s.policy.order)]
+        return [name for s in self.segments for name in s.array.names(s.order)]
 
     def close(self) -> None:
         """End what a task has opened; the router itself can go on."""
@@ -147,32 +152,27 @@ class Router:
     # --- what was learnt, to hand on ---------------------------------------------------------
 
     def knowledge(self) -> list[dict[str, Any]]:
-        """Return, for each segment, its order, costs and profile tuples, as plain values."""
-        return [
-            {
-                "order": list(segment.policy.order),
-                "cost_us": [
-                    round(cost.per_row_us, 4) if cost.known else None for cost in segment.costs
-                ],
-                "tuples": pack_tuples(segment.policy.evidence()),
-            }
-            for segment in self.segments
-        ]
+        """Return what each segment has learnt, as plain values."""
+        return [segment.knowledge() for segment in self.segments]
 
     def resume(self, knowledge: Sequence[dict[str, Any]]) -> None:
         """Start from what another router of the same predicates has learnt."""
         for segment, known in zip(self.segments, knowledge, strict=True):
-            segment.policy.adopt(known["order"])
-            for cost, us in zip(segment.costs, known["cost_us"], strict=True):
-                if us is not None:
-                    cost.add(CHUNK_ROWS, us * CHUNK_ROWS)
-            segment.policy.teach(unpack_tuples(known["tuples"], len(segment.operators)))
+            segment.resume(known)
         self._rows_next = self.options.chunk_rows
         self._write("start", {"order": self.order()})
 
+    def train(self, columns: Sequence[pa.Array], rows: int) -> None:
+        """Learn from rows that every predicate is to judge, without judging them."""
+        batch = Batch(columns, self.readers, rows)
+        for segment in self.segments:
+            segment.train(batch, self.totals)
+
     # --- inside ------------------------------------------------------------------------------
 
-    def _make_segments(self, policy: str | Policy, pinned: set[int]) -> list[Segment]:
+    def _make_segments(
+        self, policy: RoutingPolicy, pinned: set[int], attributes: Mapping[str, int]
+    ) -> list[Segment]:
         runs: list[list[int]] = []
         for index in range(len(self.operators)):
             if index in pinned or not runs or runs[-1][-1] in pinned:
@@ -181,22 +181,19 @@ class Router:
                 runs[-1].append(index)
         seeds = np.random.SeedSequence(self.options.seed).generate_state(2 * len(runs) or 1)
         costs_us = self.options.costs_us
-        segments = []
-        for number, run in enumerate(runs):
-            own = AsWritten() if run[0] in pinned else make_policy(policy)
-            own.start(len(run), seed=int(seeds[2 * number]))
-            segments.append(
-                Segment(
-                    [self.operators[index] for index in run],
-                    run,
-                    own,
-                    Budget(self.options.budget, ADVANCE_US),
-                    self._write,
-                    int(seeds[2 * number + 1]),
-                    costs_us and [costs_us[index] for index in run],
-                )
+        return [
+            make_segment(
+                AsWritten() if run[0] in pinned else policy,
+                [self.operators[index] for index in run],
+                run,
+                Budget(self.options.budget, ADVANCE_US),
+                self._write,
+                (int(seeds[2 * number]), int(seeds[2 * number + 1])),
+                costs_us and [costs_us[index] for index in run],
+                attributes,
             )
-        return segments
+            for number, run in enumerate(runs)
+        ]
 
     def _route_chunk(self, batch: Batch) -> BoolArray:
         began = time.perf_counter()
@@ -242,29 +239,3 @@ def _to_verdict(rows: int, alive: Rows | None) -> BoolArray:
     verdict = np.zeros(rows, dtype=bool)
     verdict[alive] = True
     return verdict
-
-
-def pack_tuples(tuples: BoolArray) -> str:
-    """Return profile tuples as text that fits into JSON.
-
-    Examples
-    --------
-    >>> pack_tuples(np.array([[True, False], [True, True]]))
-    '80c0'
-
-    """
-    return np.packbits(tuples, axis=1).tobytes().hex()
-
-
-def unpack_tuples(packed: str, filters: int) -> BoolArray:
-    """Read what `pack_tuples` wrote.
-
-    Examples
-    --------
-    >>> unpack_tuples("80c0", filters=2).tolist()
-    [[True, False], [True, True]]
-
-    """
-    bytes_per_tuple = (filters + 7) // 8
-    raw = np.frombuffer(bytes.fromhex(packed), dtype=np.uint8).reshape(-1, bytes_per_tuple)
-    return np.unpackbits(raw, axis=1, count=filters).astype(bool)

@@ -19,7 +19,7 @@ Route = tuple[Step, ...]
 
 
 class Wheel:
-    """The lottery wheel of a class of rows: an operator that drops more, faster, has a larger slice.
+    """The lottery wheel of a class of rows: who drops more, faster, has a larger slice.
 
     All operators start with slices of one size. What one has done to rows of the class is
     remembered as a fading sum, so that the wheel follows the data.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -164,7 +165,7 @@ def with_uncertainty(route: Sequence[int], drops: BoolArray, cost_us: FloatArray
     """
     steps: list[list[int]] = [[int(route[0])]]
     alive = np.ones(len(drops), dtype=bool)
-    for before, after in zip(route[:-1], route[1:], strict=True):
+    for before, after in itertools.pairwise(route):
         here = drops[alive]
         if _differ(here[:, before], here[:, after], cost_us[before], cost_us[after]):
             steps.append([int(after)])

@@ -66,6 +66,6 @@ def _lower_bound_us(problem: MeshProblem, partition: Partition) -> float:
         members.setdefault(group, []).append(tuple_)
     found = [problem.route_of(tuple(group)) for group in members.values()]
     routes = len({route for route, _ in found})
-    spent_us = sum(us for _, us in found) / problem.training.rows
+    spent_us = sum((us for _, us in found), 0.0) / problem.training.rows
     tests_us = problem.overheads.test_us if routes > 1 else 0.0
-    return spent_us + routes * problem.overheads.route_us + tests_us
+    return float(spent_us) + routes * problem.overheads.route_us + tests_us

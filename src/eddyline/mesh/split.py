@@ -176,9 +176,9 @@ def best_cut(
     for attribute in attributes:
         codes = attribute.codes[rows]
         counts = np.bincount(codes, minlength=attribute.bins).astype(float)
-        sums = np.stack(
+        sums: FloatArray = np.stack(
             [
-                np.bincount(codes, weights=own[:, target], minlength=attribute.bins)
+                np.bincount(codes, weights=own[:, target], minlength=attribute.bins).astype(float)
                 for target in range(own.shape[1])
             ],
             axis=1,
@@ -256,9 +256,7 @@ def _degrees_of_freedom(attribute: BinnedAttribute, counts: FloatArray, attribut
 def _split_of(attribute: BinnedAttribute, left_order: IntArray, left: BoolArray) -> Split:
     null_left = bool(left[attribute.null_code])
     if attribute.is_ordered:
-        return Split(
-            attribute.name, at=attribute.bounds[int(left_order[-1])], null_left=null_left
-        )
+        return Split(attribute.name, at=attribute.bounds[int(left_order[-1])], null_left=null_left)
     chosen = [attribute.bounds[code] for code in left_order.tolist() if code != attribute.null_code]
     return Split(attribute.name, values=tuple(chosen), null_left=null_left)
 

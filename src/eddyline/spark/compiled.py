@@ -14,6 +14,7 @@ from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.routes import by_dynamic_programming
 from eddyline.report import ClassLine
 from eddyline.spark.attributes import candidate_attributes, usable_columns
+from eddyline.spark.class_lines import class_lines
 from eddyline.spark.filters import filter_by
 from eddyline.spark.native import learn_native, may_raise, mesh_to_column, route_to_column
 from eddyline.spark.predicates import NativePredicate
@@ -80,7 +81,7 @@ class CompiledStage:
         for run in self.runs:
             if run.mesh is not None:
                 names = [predicate.name for predicate in run.predicates]
-                lines += ClassLine.of_mesh(run.mesh, names, "in Spark")
+                lines += class_lines(run.mesh, names, "in Spark")
         return lines
 
 

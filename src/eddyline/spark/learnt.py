@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from eddyline.fabric import Totals
-from eddyline.fabric.router import pack_tuples, unpack_tuples
+from eddyline.fabric.one_order import pack_tuples, unpack_tuples
 from eddyline.journal import Journal, Record
+from eddyline.mesh import Mesh
 from eddyline.ordering.static import ordering_cost
+from eddyline.report import ClassLine
+from eddyline.spark.class_lines import class_lines
 
 TUPLES_MAX = 1_000
 WORKERS_MAX = 64  # those heard of last; processes come and go
@@ -82,7 +85,44 @@ class Learnt:
         if len(tuples):
             cost_us = np.array([1.0 if us is None else max(us, 1e-4) for us in costs])
             order = min(orders, key=lambda candidate: ordering_cost(candidate, tuples, cost_us))
-        return {"order": list(order), "cost_us": costs, "tuples": pack_tuples(tuples)}
+        pooled = {"order": list(order), "cost_us": costs, "tuples": pack_tuples(tuples)}
+        # Classes, or what content-based routing knows, are taken from whoever saw most rows.
+        wisest = max(known, key=_rows_classified)
+        return {**wisest, **pooled}
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Add records of decisions that were made on the driver."""
+        with self._lock:
+            self.journal.extend(records)
+
+    def classes(self, names: Sequence[Sequence[str]]) -> list[ClassLine]:
+        """Return the classes in use, with the rows of all workers that use the same."""
+        lines: list[ClassLine] = []
+        for known, own in zip(self.knowledge(), names, strict=False):
+            if not known.get("mesh"):
+                continue
+            mesh = Mesh.from_dict(known["mesh"])
+            rows = np.zeros(len(mesh.classes) + 1, dtype=np.int64)
+            seen = np.zeros((len(mesh.classes) + 1, len(own)), dtype=np.int64)
+            with self._lock:
+                for segments in self._newest.values():
+                    for segment in segments:
+                        if segment.get("mesh") == known["mesh"]:
+                            rows += np.array(segment["class_rows"])
+                            seen += np.array(segment["class_seen"])
+            cost_us = np.array([us or 0.0 for us in known["cost_us"]])
+            lines += class_lines(mesh, own, "in Python", rows, seen @ cost_us)
+        return lines
+
+    def rejected(self) -> dict[str, str]:
+        """Return the columns that were found to tell nothing, and why."""
+        with self._lock:
+            return {
+                name: why
+                for segments in self._newest.values()
+                for segment in segments
+                for name, why in segment.get("rejected", {}).items()
+            }
 
     def orders(self, names: Sequence[Sequence[str]]) -> list[tuple[list[str], int]]:
         """Return the orders in use, by names, with the number of workers that use each."""
@@ -98,3 +138,8 @@ class Learnt:
                 )
             ] += 1
         return [(list(order), workers_) for order, workers_ in used.most_common()]
+
+
+def _rows_classified(known: dict[str, Any]) -> int:
+    has_mesh = bool(known.get("mesh"))
+    return sum(known.get("class_rows", ())) if has_mesh else -1

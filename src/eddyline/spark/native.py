@@ -1,8 +1,8 @@
 """The JVM plane: a mesh over Spark's own predicates, compiled into one Column.
 
 A mesh becomes nested conditionals: the tests of its tree choose a route, and a route is a chain of
-`if(p2, if(p1, ..., false), false)`. Not `p2 AND p1`: Spark's optimizer takes branches that are equal
-up to the order of AND for the same, and merges them into one order.
+`if(p2, if(p1, ..., false), false)`. Not `p2 AND p1`: Spark's optimizer takes branches that are
+equal up to the order of AND for the same, and merges them into one order.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from eddyline.content.pruning import useless_attribute
 from eddyline.mesh import Found, Mesh, MeshOptions, TrainingSet, find_mesh
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
-from eddyline.content.pruning import useless_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

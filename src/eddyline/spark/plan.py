@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from eddyline.errors import InvalidPredicateError, LookupTableError
 from eddyline.fabric import RouterOptions
-from eddyline.ordering import Policy
+from eddyline.fabric.strategy import RoutingPolicy
 from eddyline.spark.predicates import (
     LookupPredicate,
     NativePredicate,
@@ -67,6 +67,7 @@ class RouterPlanner:
         counted = Counter(df.columns)
         self._known = {f.name: f.dataType for f in df.schema if counted[f.name] == 1}
         self._by_name: dict[str, int] = {}
+        self._attributes: dict[str, int] = {}
         self._columns: list[Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
@@ -80,11 +81,26 @@ class RouterPlanner:
         """The columns to call the router with, each once."""
         return self._columns
 
+    @property
+    def argument_names(self) -> list[str]:
+        """Those of the predicates' arguments that are plain columns."""
+        return list(self._by_name)
+
+    def add_attributes(self, attributes: Mapping[str, Column]) -> None:
+        """Let columns cross that may tell classes of rows apart; those that do anyway, but once."""
+        for name, column in attributes.items():
+            if name not in self._by_name:
+                self._by_name[name] = len(self._columns)
+                self._columns.append(column)
+                self._labels.append(name)
+                self._types.append(self._known[name])
+            self._attributes[name] = self._by_name[name]
+
     def plan(
         self,
         where_id: str,
         build: int,
-        policy: str | Policy,
+        policy: RoutingPolicy,
         options: RouterOptions,
         knowledge: list[dict[str, Any]],
     ) -> RouterPlan:
@@ -101,6 +117,7 @@ class RouterPlanner:
             str(conf.get("spark.sql.session.timeZone")),
             conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
             knowledge,
+            self._attributes,
         )
 
     def _plan_operator(self, predicate: Predicate) -> OperatorPlan:

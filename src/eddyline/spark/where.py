@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EddylineError, InvalidPredicateError
 from eddyline.fabric import OnError, RouterOptions
-from eddyline.journal import Journal
-from eddyline.ordering import Policy, make_policy
+from eddyline.fabric.strategy import RoutingPolicy, check_policy, finds_classes, policy_name
+from eddyline.journal import Journal, Record
+from eddyline.mesh import MeshOptions
 from eddyline.report import PredicateLine, Report
+from eddyline.spark.filters import filter_by
 from eddyline.spark.learnt import Learnt
 from eddyline.spark.predicates import (
     LookupPredicate,
@@ -26,18 +28,22 @@ from eddyline.spark.predicates import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from eddyline.spark.compiled import CompiledStage
     from eddyline.spark.observed import BatchObserver, StreamObserver
+    from eddyline.spark.plan import RouterPlanner
     from eddyline.spark.worker import RouterPlan
 
 REPORT_WAIT_S = 2.0
 REBUILD_WAIT_S = 0.1
 SAMPLE_ROWS_MAX = 20_000
+TRAINING_ROWS_MAX = 2_000
 
 
 def where(
     *predicates: str | Column | PythonPredicate | LookupPredicate,
-    policy: str | Policy = "auto",
+    policy: RoutingPolicy = "auto",
     on_error: OnError = "raise",
+    classify_by: Sequence[str] | None = None,
     sample: DataFrame | None = None,
     name: str | None = None,
     seed: int | None = None,
@@ -54,13 +60,20 @@ def where(
         SQL text or a Column, evaluated by Spark before Python is reached; `el.udf(...)`;
         `el.lookup(...)`.
     policy
-        Who decides the order of Python predicates and lookups: `auto`, `as_written`, `agreedy`,
-        `sweep`, `independent`, `local_swaps`, `lottery`, or a `Policy` object.
+        Who decides the way of a row through the predicates. `auto`: one order, kept good while the
+        data drifts, and an order for each class of rows where that pays. `mesh`: classes from the
+        start, found in a sample; Spark's own predicates are routed too, inside the JVM. `content`:
+        content-based routing. For one order only: `agreedy`, `sweep`, `independent`,
+        `local_swaps`, `lottery`, `as_written`, or a `Policy` object. Options of a search for
+        classes (`el.MeshOptions`, `el.ContentOptions`) may stand in place of a name.
     on_error
         What becomes of a row on which a predicate raised and which no other predicate drops:
         `raise` fails the job and names predicate and row, `drop` and `keep` go on.
+    classify_by
+        Columns that may tell classes of rows apart. None: the predicates' arguments and others.
     sample
-        A batch DataFrame with the same columns, to learn an order from before the first row.
+        A batch DataFrame with the same columns, to learn routes from before the first row. Without
+        it, `mesh` reads some rows of a batch DataFrame beforehand.
     name
         For reports.
     seed
@@ -88,7 +101,7 @@ def where(
     (2, 1)
 
     """
-    return Where(predicates, policy, on_error, sample, name, seed, budget)
+    return Where(predicates, policy, on_error, classify_by, sample, name, seed, budget)
 
 
 class Where:
@@ -102,8 +115,9 @@ class Where:
     def __init__(
         self,
         given: Sequence[object],
-        policy: str | Policy = "auto",
+        policy: RoutingPolicy = "auto",
         on_error: OnError = "raise",
+        classify_by: Sequence[str] | None = None,
         sample: DataFrame | None = None,
         name: str | None = None,
         seed: int | None = None,
@@ -114,11 +128,16 @@ class Where:
                 'el.where needs at least one predicate, for example el.where("length(text) > 200")'
             )
         self.predicates = name_apart([to_predicate(each) for each in given])
-        make_policy(policy)  # an unknown policy is an error now, not in a worker
+        check_policy(policy)  # an unknown policy is an error now, not in a worker
+        if isinstance(classify_by, str):
+            raise EddylineError(
+                f"classify_by is the text {classify_by!r}; pass a list: [{classify_by!r}]"
+            )
         self.name = name or "where"
         self._id = uuid.uuid4().hex
         self._policy = policy
         self._options = RouterOptions(on_error=on_error, budget=budget, seed=seed)
+        self._classify_by = classify_by
         self._sample = sample
         self._before, self._routed, self._after = _stages(self.predicates)
         self._learnt = Learnt(len(self._routed))
@@ -126,6 +145,7 @@ class Where:
         self._lock = threading.Lock()
         self._batches: list[BatchObserver] = []
         self._streams: dict[int, StreamObserver] = {}
+        self._compiled: list[CompiledStage] = []
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -134,13 +154,10 @@ class Where:
                 f"el.where is applied to a Spark DataFrame, not to {type(df).__name__}: "
                 f"df.transform(el.where(...))"
             )
-        for predicate in self._before:
-            df = _filter_native(df, predicate)
+        df = self._filter_native(df, self._before)
         if self._routed:
             df = self._route(df)
-        for predicate in self._after:
-            df = _filter_native(df, predicate)
-        return df
+        return self._filter_native(df, self._after)
 
     def report(self) -> Report:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
@@ -156,20 +173,37 @@ class Where:
 
     def _route(self, df: DataFrame) -> DataFrame:
         from eddyline.spark import notes
-        from eddyline.spark.plan import RouterPlanner, make_router_udf
+        from eddyline.spark.plan import make_router_udf
 
         if len(self._routed) > 1:  # a single predicate has nothing to begin from
             self._gather(REBUILD_WAIT_S)
         build = next(self._builds)
-        planner = RouterPlanner(df, self._routed)
-        plan = planner.plan(self._id, build, self._policy, self._options, self._learnt.knowledge())
-        if self._sample is not None and not plan.knowledge:
-            plan.knowledge = self._learn_from_sample(self._sample, plan)
+        knowledge = self._learnt.knowledge() or self._learn_beforehand(df, build)
+        planner = self._planner(df, knowledge)
+        plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
         carrying = routed.filter(notes.carries_or_keeps(verdict))
         observed = self._observe(carrying, notes.only_notes(verdict), verdict)
         return observed.filter(notes.keeps(verdict)).drop(verdict)
+
+    def _planner(self, df: DataFrame, knowledge: list[dict[str, Any]]) -> RouterPlanner:
+        """Return the planner of the router, with the columns that may tell classes apart."""
+        from eddyline.spark.attributes import candidate_attributes
+        from eddyline.spark.plan import RouterPlanner
+
+        planner = RouterPlanner(df, self._routed)
+        if finds_classes(self._policy) and len(self._routed) > 1:
+            found = candidate_attributes(df, self._classify_by, planner.argument_names)
+            in_use = {name for segment in knowledge for name in _attributes_of(segment)}
+            if in_use and self._classify_by is None:  # what is of no use need not cross
+                found = {
+                    name: column
+                    for name, column in found.items()
+                    if name in in_use or name in planner.argument_names
+                }
+            planner.add_attributes(found)
+        return planner
 
     def _observe(self, df: DataFrame, notes: str, name: str) -> DataFrame:
         from pyspark.sql import Observation
@@ -191,22 +225,83 @@ class Where:
             self._batches.append(BatchObserver(observation, self._learnt))
         return df.observe(observation, collected)
 
-    def _learn_from_sample(self, sample: DataFrame, plan: RouterPlan) -> list[dict[str, Any]]:
-        from eddyline.spark.plan import RouterPlanner
+    def _learn_beforehand(self, df: DataFrame, build: int) -> list[dict[str, Any]]:
+        """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame."""
+        from eddyline.spark.compiled import pilot_sample
 
-        if sample.isStreaming:
+        sample = self._sample
+        if sample is not None and sample.isStreaming:
             raise EddylineError(
                 "sample is a streaming DataFrame; pass a batch DataFrame with the same columns"
             )
-        for predicate in self._before:
-            sample = _filter_native(sample, predicate)
-        arguments = RouterPlanner(sample, self._routed).arguments
-        table = sample.select(*arguments).limit(SAMPLE_ROWS_MAX).toArrow()
+        if sample is not None:
+            for predicate in self._before:
+                sample = filter_by(sample, predicate)
+        elif self._wants_mesh and len(self._routed) > 1:
+            if df.isStreaming:
+                self._note("no sample", {"instead": "classes are learnt from the first rows"})
+            else:
+                sample = pilot_sample(df)
+        if sample is None:
+            return []
+        planner = self._planner(sample, [])
+        plan = planner.plan(self._id, build, self._policy, self._options, [])
+        return self._train(plan, sample.select(*planner.arguments))
+
+    def _train(self, plan: RouterPlan, sample: DataFrame) -> list[dict[str, Any]]:
+        """Let every predicate judge the sampled rows, here on the driver; return what it shows."""
+        import numpy as np
+        import pyarrow as pa
+
+        table = sample.limit(SAMPLE_ROWS_MAX).toArrow().combine_chunks()
+        if table.num_rows == 0:
+            self._note("no sample", {"instead": "the sample is empty; nothing is known beforehand"})
+            return []
+        rows = np.arange(table.num_rows)
+        if len(rows) > TRAINING_ROWS_MAX:
+            rng = np.random.default_rng(self._options.seed)
+            rows = np.sort(rng.choice(rows, TRAINING_ROWS_MAX, replace=False))
         router = plan.make()
-        for batch in table.to_batches(max_chunksize=1_024):
-            router.route(batch.columns, batch.num_rows)
+        batch = table.take(pa.array(rows)).combine_chunks().to_batches()[0]
+        router.train(batch.columns, batch.num_rows)
         router.close()
-        return router.knowledge() if table.num_rows else []
+        self._learnt.write(router.journal)
+        return router.knowledge()
+
+    # --- Spark's own predicates --------------------------------------------------------------
+
+    @property
+    def _wants_mesh(self) -> bool:
+        return self._policy == "mesh" or isinstance(self._policy, MeshOptions)
+
+    def _filter_native(self, df: DataFrame, predicates: Sequence[NativePredicate]) -> DataFrame:
+        """Filter by Spark's own conditions: as written, or through a mesh where one is known."""
+        learns = self._wants_mesh or (self._policy == "auto" and self._sample is not None)
+        if not learns or len(predicates) < 2:
+            for predicate in predicates:
+                df = filter_by(df, predicate)
+            return df
+        from eddyline.spark.compiled import compile_stage
+
+        for predicate in predicates:
+            filter_by(df, predicate)  # names the predicate if Spark refuses it
+        known = next((stage for stage in self._compiled if stage.suits(df, predicates)), None)
+        if known is None:
+            options = self._policy if isinstance(self._policy, MeshOptions) else MeshOptions()
+            known = compile_stage(
+                df,
+                predicates,
+                self._sample,
+                self._classify_by,
+                options,
+                self._options.seed,
+                self._note,
+            )
+            self._compiled.append(known)
+        return known.apply(df)
+
+    def _note(self, kind: str, numbers: dict[str, Any]) -> None:
+        self._learnt.write([Record(kind, 0, numbers, "driver")])
 
     def _gather(self, timeout_s: float) -> None:
         """Take in the notes that have arrived since the last time."""
@@ -240,12 +335,22 @@ class Where:
             )
         return Report(
             name=self.name,
-            policy=self._policy if isinstance(self._policy, str) else self._policy.name,
+            policy=policy_name(self._policy),
             lines=lines,
             rows=totals.rows,
             kept=totals.kept,
             orders=self._learnt.orders(self._segment_names()),
-            changes=journal.of_kind("reorder", "reverted", "drift"),
+            changes=journal.of_kind(
+                "reorder", "reverted", "drift", "classes kept", "classes refused", "pair kept"
+            ),
+            classes=[
+                *[line for stage in self._compiled for line in stage.class_lines()],
+                *self._learnt.classes(self._segment_names()),
+            ],
+            rejected={
+                **{name: why for stage in self._compiled for name, why in stage.rejected.items()},
+                **self._learnt.rejected(),
+            },
             profiling_us=totals.profiling_us,
             routing_us=totals.routing_us,
             budget=self._options.budget,
@@ -288,19 +393,13 @@ def _stages(
     return before, routed, after
 
 
-def _filter_native(df: DataFrame, predicate: NativePredicate) -> DataFrame:
-    """Filter by one of Spark's own conditions, and say which one if Spark refuses it."""
-    from pyspark.errors import AnalysisException, ParseException
+def _attributes_of(known: dict[str, Any]) -> list[str]:
+    """Return the columns that what was learnt classifies rows by."""
+    from eddyline.mesh import Mesh
 
-    try:
-        filtered = df.filter(predicate.column())
-        filtered.schema  # noqa: B018  Connect analyses a plan only when asked for its schema
-    except (AnalysisException, ParseException) as error:
-        raise InvalidPredicateError(
-            f"predicate {predicate.name!r} cannot be evaluated by Spark: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
-    return filtered
+    if known.get("mesh"):
+        return Mesh.from_dict(known["mesh"]).tree.attributes
+    return []
 
 
 def _kind(predicate: Predicate) -> str:

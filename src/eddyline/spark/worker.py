@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType
 
 from eddyline.fabric import Router, RouterOptions, Totals
+from eddyline.fabric.strategy import RoutingPolicy
 from eddyline.operators import (
     ArrowPredicate,
     Lookup,
@@ -28,7 +29,6 @@ from eddyline.operators import (
     PerBatch,
     RowPredicate,
 )
-from eddyline.ordering import Policy
 from eddyline.spark.convert import SparkColumnReader
 from eddyline.spark.notes import encode
 
@@ -87,6 +87,8 @@ class RouterPlan:
         Session settings that matter for converting values.
     knowledge
         What was known when the plan was built; empty at the first.
+    attributes
+        Columns that may tell classes of rows apart: names, and positions among `columns`.
 
     """
 
@@ -94,12 +96,13 @@ class RouterPlan:
     build: int
     operators: list[OperatorPlan]
     pinned: tuple[int, ...]
-    policy: str | Policy
+    policy: RoutingPolicy
     options: RouterOptions
     columns: list[tuple[str, DataType]]
     timezone: str
     binary_as_bytes: bool
     knowledge: list[dict[str, Any]] = field(default_factory=list)
+    attributes: dict[str, int] = field(default_factory=dict)
 
     def make(self) -> Router:
         """Return a new router."""
@@ -114,6 +117,7 @@ class RouterPlan:
             self.pinned,
             self.options,
             where=f"worker {os.getpid()}",
+            attributes=self.attributes,
         )
         if self.knowledge:
             router.resume(self.knowledge)

@@ -1,0 +1,101 @@
+"""From a policy, by name or as an object, to the segment that routes rows by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eddyline.content.learns import ContentOptions
+from eddyline.errors import InvalidPolicyError
+from eddyline.fabric.by_content import ByContent
+from eddyline.fabric.by_mesh import ByMesh
+from eddyline.fabric.one_order import OneOrder
+from eddyline.fabric.segment import Segment, Write
+from eddyline.mesh import MeshOptions
+from eddyline.operators import Operator
+from eddyline.ordering import POLICIES, Policy, make_policy
+from eddyline.profile import Budget
+
+#: A name, a policy that orders filters, or options of a policy that finds classes of rows.
+RoutingPolicy = str | Policy | ContentOptions | MeshOptions
+
+WORKER_SEARCH_SECONDS = 0.25
+POLICY_NAMES = ("auto", *POLICIES, "content", "mesh")
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is no policy.
+
+    Examples
+    --------
+    >>> check_policy("mesh")
+    >>> check_policy("fastest")
+    Traceback (most recent call last):
+    ...
+    eddyline.errors.InvalidPolicyError: unknown policy 'fastest'; choose one of auto, as_written, \
+agreedy, sweep, independent, local_swaps, lottery, content, mesh, or pass a Policy object
+
+    """
+    if isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", "content", "mesh"):
+        return
+    if isinstance(policy, str) and policy not in POLICIES:
+        names = ", ".join(POLICY_NAMES)
+        raise InvalidPolicyError(
+            f"unknown policy {policy!r}; choose one of {names}, or pass a Policy object"
+        )
+    make_policy(policy)
+
+
+def finds_classes(policy: object) -> bool:
+    """Say whether the policy looks at attributes of rows."""
+    return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", "content", "mesh")
+
+
+def policy_name(policy: RoutingPolicy) -> str:
+    """Return how reports call a policy."""
+    if isinstance(policy, str):
+        return policy
+    if isinstance(policy, Policy):
+        return policy.name
+    return "content" if isinstance(policy, ContentOptions) else "mesh"
+
+
+def make_segment(
+    policy: RoutingPolicy,
+    operators: Sequence[Operator],
+    indices: Sequence[int],
+    budget: Budget,
+    write: Write,
+    seeds: tuple[int, int],
+    costs_us: Sequence[float] | None,
+    attributes: Mapping[str, int],
+) -> Segment:
+    """Return the segment for some operators.
+
+    Where there is nothing to tell rows apart by, or only one operator, policies that find classes
+    are one adaptive order.
+    """
+    check_policy(policy)
+    can_classify = bool(attributes) and len(operators) > 1
+    if can_classify and (policy == "content" or isinstance(policy, ContentOptions)):
+        options = policy if isinstance(policy, ContentOptions) else ContentOptions()
+        return ByContent(operators, indices, budget, write, seeds[1], costs_us, attributes, options)
+    ordering = make_policy("auto" if finds_classes(policy) else policy)
+    ordering.start(len(operators), seed=seeds[0])
+    if can_classify and finds_classes(policy):
+        mesh_options = (
+            policy
+            if isinstance(policy, MeshOptions)
+            else MeshOptions(seconds_max=WORKER_SEARCH_SECONDS)
+        )
+        return ByMesh(
+            operators,
+            indices,
+            ordering,
+            budget,
+            write,
+            seeds[1],
+            costs_us,
+            attributes,
+            mesh_options,
+        )
+    return OneOrder(operators, indices, ordering, budget, write, seeds[1], costs_us)

@@ -36,7 +36,7 @@ from eddyline.operators.operator import BoolArray
 SKEWS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 JOINS = (2, 4, 6, 8)
 VARIANTS = {"paper's settings": ContentOptions.paper(), "Eddyline's": ContentOptions()}
-BATCH_ROWS = 1_000
+BATCH_ROWS = 10_000
 
 
 def run(bench: Bench, data: pathlib.Path | None) -> None:
@@ -65,7 +65,6 @@ def _route(
     options = RouterOptions(
         costs_us=None if probes else (1.0,) * operators,
         seed=seed,
-        chunk_rows=BATCH_ROWS,
         budget=None,
     )
     positions = {name: operators + n for n, name in enumerate(attributes)}
@@ -77,8 +76,8 @@ def _route(
         attributes=positions,
     )
     columns = [pa.array(passed[:, n]) for n in range(operators)] + list(attributes.values())
-    for begin in range(0, len(passed), 10 * BATCH_ROWS):
-        part = [column.slice(begin, 10 * BATCH_ROWS) for column in columns]
+    for begin in range(0, len(passed), BATCH_ROWS):
+        part = [column.slice(begin, BATCH_ROWS) for column in columns]
         router.route(part, len(part[0]))
     return router
 

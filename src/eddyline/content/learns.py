@@ -28,6 +28,7 @@ IntArray = NDArray[np.int64]
 
 NO_ATTRIBUTE = -1
 CHANCE_DEVIATIONS = 4.0
+COUNTED_ROWS_MAX = 12_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,12 @@ class ContentOptions:
     Parameters
     ----------
     profile_probability
-        P: share of the rows that are sent first to the operator that is being profiled.
+        P: share of the rows that are sent first to the operator that is being profiled, at the
+        start.
+    profile_budget
+        What such detours may cost, as a share of all; P is set so that they do. (Where operators
+        hardly differ, a detour costs nothing, and small correlations take many rows to see.)
+        None: P stays as it is.
     sample_rows
         \\|R\\|: rows to decide on an operator's classifier attribute with.
     partitions
@@ -47,17 +53,25 @@ class ContentOptions:
         attribute a classifier attribute.
     memory
         Weight of the past in a running selectivity, for each row that is seen.
+    keeps_counts
+        Whether an operator's counts go on from its last turn, fading, rather than start anew.
+    counts_all_rows
+        Whether rows count that reach the profiled operator on their usual way, and not only those
+        that are sent to it first; at the beginning, for all operators.
     first_look_rows
         Rows on which all operators are evaluated at the start, so that the first attributes are
         known at once rather than after a round of profiling. 0: profile one by one only.
     """
 
     profile_probability: float = 0.02
-    sample_rows: int = 150
+    profile_budget: float | None = 0.01
+    sample_rows: int = 600
     partitions: int = 24
-    gain_ratio_min: float = 0.015
-    memory: float = 0.995
-    first_look_rows: int = 192
+    gain_ratio_min: float = 0.0005
+    memory: float = 0.998
+    keeps_counts: bool = True
+    counts_all_rows: bool = True
+    first_look_rows: int = 128
 
     def __post_init__(self) -> None:
         for name in ("profile_probability", "memory"):
@@ -70,7 +84,16 @@ class ContentOptions:
     @classmethod
     def paper(cls) -> ContentOptions:
         """Return the paper's own parameters (Table 2 and footnote 3)."""
-        return cls(profile_probability=0.06, memory=0.95, first_look_rows=0)
+        return cls(
+            profile_probability=0.06,
+            profile_budget=None,
+            sample_rows=150,
+            memory=0.95,
+            gain_ratio_min=0.01,
+            keeps_counts=False,
+            counts_all_rows=False,
+            first_look_rows=0,
+        )
 
 
 class ContentLearns:
@@ -109,6 +132,9 @@ class ContentLearns:
         #: In and Out: rows by attribute and partition, for the operator being profiled.
         self.rows_in: IntArray = np.zeros((attributes, size), dtype=np.int64)
         self.rows_out: IntArray = np.zeros((attributes, size), dtype=np.int64)
+        self._kept_counts = {
+            operator: (self.rows_in.copy(), self.rows_out.copy()) for operator in range(operators)
+        }
         #: S: running selectivities by operator and partition of its classifier attribute.
         self.detailed: FloatArray = np.full((operators, size), 0.5)
         #: W: running selectivities by operator.
@@ -167,10 +193,17 @@ class ContentLearns:
         self.classifier[operator] = NO_ATTRIBUTE
 
     def begin(self, operator: int) -> None:
-        """Start to profile an operator, with empty counts."""
+        """Start to profile an operator, with empty counts or with those of its last turn."""
+        if self.options.keeps_counts:
+            self._kept_counts[self.profiled] = self.rows_in.copy(), self.rows_out.copy()
+            before_in, before_out = self._kept_counts[operator]
+            rows = int(before_in[0].sum()) if len(before_in) else 0
+            divisor = 2 if rows > COUNTED_ROWS_MAX else 1
+            self.rows_in[:], self.rows_out[:] = before_in // divisor, before_out // divisor
+        else:
+            self.rows_in[:] = 0
+            self.rows_out[:] = 0
         self.profiled = operator
-        self.rows_in[:] = 0
-        self.rows_out[:] = 0
         self._sampled = 0
 
     def next_operator(self, cost_us: FloatArray) -> int:
@@ -216,18 +249,16 @@ class ContentLearns:
             return
         memory = self.options.memory
         kept = memory**rows
-        self.overall[operator] = kept * self.overall[operator] + (1 - kept) * passed.mean()
+        share_passed = np.count_nonzero(passed) / rows
+        self.overall[operator] = kept * self.overall[operator] + (1 - kept) * share_passed
         if partitions is None:
             return
         size = self.detailed.shape[1]
-        into = np.bincount(partitions, minlength=size)
-        out = np.bincount(partitions, weights=passed, minlength=size)
-        kept_by = memory ** into.astype(float)
-        seen = into > 0
-        share = out[seen] / into[seen]
-        self.detailed[operator, seen] = (
-            kept_by[seen] * self.detailed[operator, seen] + (1 - kept_by[seen]) * share
-        )
+        counts = np.bincount(2 * partitions + passed, minlength=2 * size).reshape(size, 2)
+        into = counts.sum(axis=1)
+        kept_by = memory**into
+        share = counts[:, 1] / np.maximum(into, 1)
+        self.detailed[operator] = kept_by * self.detailed[operator] + (1 - kept_by) * share
 
 
 def routes_by_rank(

@@ -31,6 +31,10 @@ RUSTER_ROWS_MIN = 64
 GRID = 0.05
 RESUMED_ROWS = 4_096
 WORSE_MAX = 1.005
+COUNTED_A_BATCH = 1_024
+WARM_ROWS = 12_000
+PROBABILITY_MIN = 0.01
+PROBABILITY_MAX = 0.25
 
 
 class ByContent(Segment):
@@ -80,6 +84,9 @@ class ByContent(Segment):
         self._without = _Rate()
         self._with = _Rate()
         self._is_checking = False
+        self._warm_rows = WARM_ROWS if options.counts_all_rows and attributes else 0
+        self._probability = options.profile_probability
+        self._detours = _Rate()
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -105,7 +112,7 @@ class ByContent(Segment):
         self.content.classifier[:] = known["classifier"]
         self.content.detailed[:] = known["detailed"]
         self.content.overall[:] = known["overall"]
-        self._first_look_left = 0
+        self._first_look_left = self._warm_rows = 0
 
     def train(self, batch: Batch, totals: Totals) -> None:
         """Begin with the classifier attributes that these rows call for."""
@@ -126,22 +133,32 @@ class ByContent(Segment):
             self._prune(batch, rows)
         if self._first_look_left > 0:
             self._look_first(batch, rows, totals)
-        profiled = self._pick_for_profile(len(rows))
-        trails = []
-        if profiled.any():
-            trails += self._profile(batch, rows[profiled], errors, totals)
-        others = rows[~profiled]
-        regular = self._send(batch, others, errors, totals)
-        trails += regular
+        trails: list[Trail] = []
+        regular: list[Trail] = []
+        if self._is_warming_up:
+            trails = self._warm_up(batch, rows, errors, totals)
+        else:
+            profiled = self._pick_for_profile(len(rows))
+            if profiled.any():
+                trails += self._profile(batch, rows[profiled], errors, totals)
+            regular = self._send(batch, rows[~profiled], errors, totals)
+            trails += regular
         seen, passed = self._book(trails)
         left = merge(trails) if trails else rows[:0]
         left_count = batch.rows if left is None else len(left)
         totals.written_seen[self.array.indices] += self._written.seen(
             len(rows), left_count, (), seen, passed
         )
-        self._measure(regular)
-        self._advance()
+        if not self._is_warming_up:
+            self._measure(regular)
+            self._advance()
         return left
+
+    @property
+    def _is_warming_up(self) -> bool:
+        """Whether not all was found at first sight, and all operators are still being counted."""
+        is_open = len(self._pairs()) < len(self.array)
+        return self._warm_rows > 0 and self._first_look_left <= 0 and is_open
 
     def _send(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
         """Group rows by the route that their partitions call for, and send them."""
@@ -155,7 +172,41 @@ class ByContent(Segment):
             trail = self.array.follow(RToken(route), batch, rows[own], errors, totals)
             trails.append(trail)
             self._observe(trail, rows, partitions)
+        if self.options.counts_all_rows and not self._is_checking and not self._is_warming_up:
+            self._count_usual(batch, trails, self.content.profiled)
         return trails
+
+    def _warm_up(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
+        """Send the first rows on their way, and count what every operator makes of them."""
+        trails = self._send(batch, rows, errors, totals)
+        for operator in range(len(self.array)):
+            self.content.begin(operator)
+            self._count_usual(batch, trails, operator)
+        self._warm_rows -= len(rows)
+        if self._warm_rows <= 0:
+            for operator in range(len(self.array)):
+                self.content.begin(operator)
+                self.content.conclude()
+            self.content.begin(0)
+            self._write("classifiers", {"pairs": self._pairs(), "rows": WARM_ROWS})
+        return trails
+
+    def _count_usual(self, batch: Batch, trails: Sequence[Trail], operator: int) -> None:
+        """Count rows that came to an operator on their usual way."""
+        asked, answers = [], []
+        for trail in trails:
+            if operator in trail.order:
+                position = trail.order.index(operator)
+                rows = trail.asked[position]
+                if rows is not None:
+                    asked.append(rows)
+                    answers.append(trail.answers[position])
+        if asked:
+            rows, passed = np.concatenate(asked), np.concatenate(answers)
+            if len(rows) > COUNTED_A_BATCH:
+                some = self._rng.choice(len(rows), COUNTED_A_BATCH, replace=False)
+                rows, passed = rows[some], passed[some]
+            self.content.sample(self._partition(batch, rows, self._candidates()), passed)
 
     def _rusters(
         self, rows: Rows, partitions: IntArray, in_use: Sequence[int]
@@ -248,7 +299,7 @@ class ByContent(Segment):
     def _pick_for_profile(self, rows: int) -> BoolArray:
         if self._is_checking or not self._candidates():
             return np.zeros(rows, dtype=bool)
-        return self._rng.random(rows) < self.options.profile_probability
+        return self._rng.random(rows) < self._probability
 
     def _profile(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
         """Send rows to the profiled operator first, and count them by partition."""
@@ -258,7 +309,18 @@ class ByContent(Segment):
         partitions = self._partition(batch, rows, self._candidates())
         self.content.sample(partitions, trail.answers[0])
         self._observe(trail, rows, partitions)
+        self._detours.add([trail], self.array.cost_us())
         return [trail]
+
+    def _set_probability(self) -> None:
+        """Profile as many rows as the budget allows, by what the detours have cost so far."""
+        budget = self.options.profile_budget
+        if budget is None or self._detours.rows == 0 or self._without.rows == 0:
+            return
+        usual_us = self._without.per_row_us
+        extra = max(self._detours.per_row_us / usual_us - 1.0, 1e-3) if usual_us else 1.0
+        wanted = min(max(budget / extra, PROBABILITY_MIN), PROBABILITY_MAX)
+        self._probability = 0.5 * self._probability + 0.5 * wanted
 
     def _measure(self, trails: Sequence[Trail]) -> None:
         rate = self._with if self._is_checking else self._without
@@ -305,8 +367,9 @@ class ByContent(Segment):
         self._next()
 
     def _next(self) -> None:
+        self._set_probability()
         self._is_checking = False
-        self._with, self._without = _Rate(), _Rate()
+        self._with, self._without, self._detours = _Rate(), _Rate(), _Rate()
         self.content.begin(self.content.next_operator(self.array.cost_us()))
 
     def _name_of(self, attribute: int) -> str | None:

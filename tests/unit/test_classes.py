@@ -1,0 +1,238 @@
+"""Routers that tell rows apart: the same verdict on every route, and the decisions on record."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.content.learns import ContentOptions
+from eddyline.fabric import Router, RouterOptions
+from eddyline.fabric.by_content import ByContent
+from eddyline.fabric.by_mesh import ByMesh
+from eddyline.fabric.rtoken import RToken, Wheel
+from eddyline.mesh import Mesh, RowClass
+from eddyline.mesh.split import Split
+from eddyline.mesh.tree import Node, Tree
+from eddyline.operators import Batch, ColumnReader, Operator, Outcome
+
+OPERATORS = 4
+
+
+class Counted(Operator):
+    """Answers with a column, and remembers which rows it was asked about."""
+
+    def __init__(self, name, column):
+        super().__init__(name, (column,))
+        self.asked = []
+
+    def evaluate(self, batch: Batch, rows) -> Outcome:
+        passed = batch.arrow(self.columns[0], rows).to_numpy(zero_copy_only=False)
+        ids = batch.arrow(OPERATORS, rows).to_numpy()
+        self.asked.append(ids)
+        return Outcome(passed)
+
+
+def make_data(seed, rows, kinds=3, offset=0):
+    """Rows of several kinds; each kind is dropped by an operator of its own."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, kinds, rows)
+    selectivity = np.full((kinds, OPERATORS), 0.95)
+    for own in range(kinds):
+        selectivity[own, (own + offset) % OPERATORS] = 0.05
+    passed = rng.random((rows, OPERATORS)) < selectivity[kind]
+    columns = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+    columns.append(pa.array(np.arange(rows)))
+    columns.append(pa.array([f"k{k}" if k else None for k in kind]))
+    columns.append(pa.array(rng.random(rows)))
+    return columns, passed
+
+
+def make_router(policy, seed=0, **options):
+    names = [f"p{n}" for n in range(OPERATORS)]
+    return Router(
+        [Counted(name, n) for n, name in enumerate(names)],
+        [ColumnReader(name) for name in (*names, "id", "kind", "noise")],
+        policy,
+        options=RouterOptions(costs_us=(10.0,) * OPERATORS, seed=seed, **options),
+        attributes={"id": OPERATORS, "kind": OPERATORS + 1, "noise": OPERATORS + 2},
+    )
+
+
+def route_all(router, columns, batch_rows=5_000):
+    verdicts = []
+    for begin in range(0, len(columns[0]), batch_rows):
+        part = [column.slice(begin, batch_rows) for column in columns]
+        verdicts.append(router.route(part, len(part[0])))
+    return np.concatenate(verdicts)
+
+
+@pytest.mark.parametrize("policy", ["auto", "mesh", "content", ContentOptions.paper()])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_route_gives_the_same_verdict(policy, seed):
+    columns, passed = make_data(seed, 60_000)
+    verdict = route_all(make_router(policy, seed), columns)
+    assert verdict.tolist() == passed.all(axis=1).tolist()
+
+
+@pytest.mark.parametrize("policy", ["auto", "content"])
+def test_empty_and_tiny_batches(policy):
+    columns, passed = make_data(1, 3_000)
+    router = make_router(policy)
+    for begin, length in ((0, 0), (0, 1), (1, 2), (3, 0), (3, 2_997)):
+        part = [column.slice(begin, length) for column in columns]
+        expected = passed[begin : begin + length].all(axis=1).tolist()
+        assert router.route(part, length).tolist() == expected
+
+
+class TestAuto:
+    def test_classes_are_found_tried_and_kept(self):
+        columns, _ = make_data(0, 80_000)
+        router = make_router("auto")
+        route_all(router, columns)
+        found, kept = router.journal.of_kind("classes found"), router.journal.of_kind("classes kept")
+        assert found and kept
+        assert kept[0].numbers["after_us"] < kept[0].numbers["before_us"]
+        assert set(found[0].numbers["rejected"]) == {"id", "noise"}
+        segment = router.segments[0]
+        assert isinstance(segment, ByMesh)
+        assert segment.mesh.tree.attributes == ["kind"]
+        # 1.2 evaluations a row with classes; 2.5 in one order.
+        assert router.totals.seen.sum() / 80_000 < 1.8
+
+    def test_uniform_rows_stay_in_one_order(self):
+        rng = np.random.default_rng(0)
+        columns, _ = make_data(0, 60_000)
+        passed = rng.random((60_000, OPERATORS)) < [0.9, 0.2, 0.5, 0.7]
+        columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+        router = make_router("auto")
+        route_all(router, columns)
+        assert not router.journal.of_kind("classes found", "classes kept")
+        assert router.journal.of_kind("no classes")
+        assert router.segments[0].order[0] == 1
+
+    def test_drift_breaks_the_promise_and_new_classes_take_over(self):
+        router = make_router("auto")
+        before, first = make_data(0, 60_000)
+        after, second = make_data(1, 120_000, offset=1)
+        verdict = np.concatenate([route_all(router, before), route_all(router, after)])
+        assert verdict.tolist() == np.concatenate([first, second]).all(axis=1).tolist()
+        drift = [r for r in router.journal.of_kind("drift") if "promised_us" in r.numbers]
+        assert drift
+        assert drift[0].numbers["measured_us"] > drift[0].numbers["promised_us"]
+        later = [r for r in router.journal.of_kind("classes kept") if r.at_rows > 60_000]
+        assert later
+        seen = router.totals.seen.sum()
+        route_all(router, make_data(2, 20_000, offset=1)[0])
+        assert (router.totals.seen.sum() - seen) / 20_000 < 1.5
+
+    def test_classes_that_stop_paying_are_given_up(self):
+        router = make_router("auto")
+        route_all(router, make_data(0, 60_000)[0])
+        assert router.segments[0].mesh is not None
+        rng = np.random.default_rng(3)
+        columns, _ = make_data(3, 150_000)
+        passed = rng.random((150_000, OPERATORS)) < [0.9, 0.9, 0.9, 0.1]
+        columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+        route_all(router, columns)
+        assert router.segments[0].mesh is None
+        assert router.segments[0].order[0] == 3
+
+    def test_rows_of_an_unknown_class_take_the_default_route(self):
+        router = make_router("auto")
+        route_all(router, make_data(0, 60_000)[0])
+        columns, passed = make_data(5, 5_000)
+        columns[5] = pa.array(["never seen before"] * 5_000)
+        default_before = router.segments[0].class_rows[-1]
+        assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+        assert router.segments[0].class_rows[-1] - default_before >= 5_000
+
+    def test_what_was_learnt_is_handed_on(self):
+        router = make_router("auto")
+        columns, _ = make_data(0, 60_000)
+        route_all(router, columns)
+        heir = make_router("auto")
+        heir.resume(router.knowledge())
+        assert heir.segments[0].mesh.to_dict() == router.segments[0].mesh.to_dict()
+        route_all(heir, columns)
+        assert heir.totals.seen.sum() < router.totals.seen.sum()
+
+    def test_training_on_a_sample_finds_the_classes_beforehand(self):
+        router = make_router("mesh")
+        columns, _ = make_data(0, 1_000)
+        router.train(columns, 1_000)
+        assert router.segments[0].mesh is not None
+        assert router.totals.rows == 0
+
+
+class TestSwapUnderLoad:
+    def test_nothing_is_lost_or_judged_twice(self):
+        columns, passed = make_data(0, 60_000)
+        router = make_router("auto", budget=0.0)
+        verdict = route_all(router, columns, batch_rows=3_000)
+        assert verdict.tolist() == passed.all(axis=1).tolist()
+        assert router.totals.rows == 60_000
+        assert router.totals.kept == int(passed.all(axis=1).sum())
+
+
+class TestUncertainRoutes:
+    def mesh(self):
+        tree = Tree(Node(0, Split("kind", values=("k1",)), Node(0), Node(1)))
+        classes = (
+            RowClass((1, (0, 3), 2), 0.3, 10.0, 20.0),
+            RowClass(((2, 0, 1), 3), 0.7, 10.0, 20.0),
+        )
+        return Mesh(tree, classes)
+
+    def test_each_operator_is_applied_exactly_once_to_a_row_that_passes(self):
+        columns, passed = make_data(0, 20_000)
+        router = make_router("mesh")
+        segment = router.segments[0]
+        segment._adopt(self.mesh())
+        segment._learns = False
+        verdict = route_all(router, columns)
+        assert verdict.tolist() == passed.all(axis=1).tolist()
+        kept = np.flatnonzero(verdict)
+        for operator in router.operators:
+            asked = np.concatenate(operator.asked)
+            assert len(asked) == len(np.unique(asked))
+            assert np.isin(kept, asked).all()
+
+    def test_the_wheel_favours_what_drops_more(self):
+        wheel = Wheel(3, seed=0)
+        draws = []
+        for _ in range(200):
+            token = RToken(((0, 1, 2),), wheel)
+            first = token.pop()
+            token.feed_back(first, 100, [10, 90, 50][first], 1.0)
+            draws.append(first)
+            rest = {token.pop(), token.pop()}
+            assert rest | {first} == {0, 1, 2}
+            assert not token
+        assert draws[100:].count(1) > draws[100:].count(2) > draws[100:].count(0)
+
+
+class TestContent:
+    def test_the_right_attribute_is_found_for_every_operator_that_has_one(self):
+        columns, _ = make_data(0, 60_000)
+        router = make_router("content")
+        route_all(router, columns)
+        segment = router.segments[0]
+        assert isinstance(segment, ByContent)
+        assert segment.knowledge()["pairs"] == {f"p{n}": "kind" for n in range(3)}
+        assert segment.rejected["id"].startswith("monotone")
+        assert router.totals.seen.sum() / 60_000 < 1.6
+
+    def test_a_pair_is_kept_only_if_rows_cost_less_with_it(self):
+        columns, _ = make_data(0, 60_000)
+        router = make_router(ContentOptions.paper())
+        route_all(router, columns)
+        for record in router.journal.of_kind("pair kept"):
+            assert record.numbers["with_us"] <= 1.005 * record.numbers["without_us"]
+        assert router.journal.of_kind("pair kept")
+
+    def test_it_follows_when_the_correlation_moves_to_other_operators(self):
+        router = make_router("content")
+        route_all(router, make_data(0, 40_000)[0])
+        route_all(router, make_data(1, 60_000, offset=1)[0])
+        seen = router.totals.seen.sum()
+        route_all(router, make_data(2, 20_000, offset=1)[0])
+        assert (router.totals.seen.sum() - seen) / 20_000 < 1.7

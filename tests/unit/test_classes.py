@@ -88,8 +88,12 @@ class TestAuto:
         columns, _ = make_data(0, 80_000)
         router = make_router("auto")
         route_all(router, columns)
-        found, kept = router.journal.of_kind("classes found"), router.journal.of_kind("classes kept")
-        assert found and kept
+        found, kept = (
+            router.journal.of_kind("classes found"),
+            router.journal.of_kind("classes kept"),
+        )
+        assert found
+        assert kept
         assert kept[0].numbers["after_us"] < kept[0].numbers["before_us"]
         assert set(found[0].numbers["rejected"]) == {"id", "noise"}
         segment = router.segments[0]

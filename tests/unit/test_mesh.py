@@ -46,13 +46,15 @@ def make_problem(seed, tuples=6, **options):
 def test_condensed_tuples_divide_the_sample_and_keep_its_weight():
     training = make_training(0)
     for tuples_max in (2, 5, 10):
-        cells = condense(training, tuples_max, beyond_chance=False)
+        cells = condense(training, tuples_max, beyond_chance=False).tuples
         assert len(cells) <= tuples_max
         assert sorted(np.concatenate(cells).tolist()) == list(range(training.rows))
 
 
 def test_condensing_finds_the_classes_and_nothing_else():
-    cells = condense(make_training(1, rows=1_000), 16)
+    condensed = condense(make_training(1, rows=1_000), 16)
+    cells = condensed.tuples
+    assert condensed.attributes == ["kind"]
     kinds = np.array(make_training(1, rows=1_000).columns["kind"].to_pylist())
     assert all(len(set(kinds[cell])) == 1 for cell in cells)
     assert len(cells) == 4
@@ -62,7 +64,7 @@ def test_rows_that_do_not_differ_are_one_tuple():
     rng = np.random.default_rng(0)
     drops = rng.random((500, 3)) < 0.5
     columns = {f"c{n}": pa.array(rng.random(500)) for n in range(5)}
-    assert len(condense(TrainingSet(columns, drops, [1.0, 1.0, 1.0]), 16)) == 1
+    assert len(condense(TrainingSet(columns, drops, [1.0, 1.0, 1.0]), 16).tuples) == 1
 
 
 # --- cost model ------------------------------------------------------------------------------

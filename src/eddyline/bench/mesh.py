@@ -220,7 +220,7 @@ def _against_optimum(bench: Bench) -> None:
         for size in sizes:
             for seed in seeds:
                 training = _training(seed)
-                cells = condense(training, size, beyond_chance=False)
+                cells = condense(training, size, beyond_chance=False).tuples
                 best = optimal(MeshProblem(training, cells)).cost_us
                 rng = np.random.default_rng(seed)
                 start = STARTS["route"]
@@ -250,7 +250,7 @@ def _training_set_size(bench: Bench) -> None:
         for size in sizes:
             for search in ("ii", "sa"):
                 training = _training(bench.seed)
-                cells = condense(training, size, beyond_chance=False)
+                cells = condense(training, size, beyond_chance=False).tuples
                 problem = MeshProblem(training, cells)
                 rng = np.random.default_rng(bench.seed)
                 began = time.perf_counter()

@@ -7,6 +7,7 @@ Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -84,6 +85,7 @@ class ByContent(Segment):
         self._without = _Rate()
         self._with = _Rate()
         self._is_checking = False
+        self._looking_us = 0.0
         self._warm_rows = WARM_ROWS if options.counts_all_rows and attributes else 0
         self._probability = options.profile_probability
         self._detours = _Rate()
@@ -144,6 +146,7 @@ class ByContent(Segment):
             regular = self._send(batch, rows[~profiled], errors, totals)
             trails += regular
         seen, passed = self._book(trails)
+        self.profiling_us, self._looking_us = self._looking_us, 0.0
         left = merge(trails) if trails else rows[:0]
         left_count = batch.rows if left is None else len(left)
         totals.written_seen[self.array.indices] += self._written.seen(
@@ -277,6 +280,7 @@ class ByContent(Segment):
 
     def _look_first(self, batch: Batch, rows: Rows, totals: Totals) -> None:
         """Evaluate every operator on some rows, so that all attributes are known at once."""
+        began = time.perf_counter()
         picked = rows[: min(self._first_look_left, len(rows))]
         drops = np.stack(
             [self.array.drops(n, batch, picked, totals) for n in range(len(self.array))], axis=1
@@ -284,6 +288,9 @@ class ByContent(Segment):
         self._first_look.append((self._partition(batch, picked, self._candidates()), drops))
         self._first_look_left -= len(picked)
         self._written.learn(drops)
+        spent_us = (time.perf_counter() - began) * 1e6
+        self._looking_us += spent_us
+        totals.profiling_us += spent_us
         if self._first_look_left > 0:
             return
         partitions = np.concatenate([part for part, _ in self._first_look], axis=1)

@@ -31,6 +31,7 @@ from eddyline.profile.promise import BrokenPromise
 
 RUSTER_ROWS_MIN = 100
 LOOK_ROWS = 192
+FIRST_LOOK_US = 10_000.0
 LOOK_ROWS_A_BATCH = 64
 DEFAULT = -1
 
@@ -72,6 +73,7 @@ class ByMesh(OneOrder):
         self._swap: SideBySide | None = None
         self._refusals = 0
         self._barred_until_rows = 0
+        self._look_us = FIRST_LOOK_US
         self._labels: list[int] = []
         self._seed = seed
 
@@ -194,8 +196,16 @@ class ByMesh(OneOrder):
                 self._decide(self._swap)
         elif self.mesh is not None:
             self._watch(self.mesh, trails)
-        if self._swap is None and self.finder.is_due and self._rows >= self._barred_until_rows:
+        if self._may_look():
             self._look(totals)
+
+    def _may_look(self) -> bool:
+        """Say whether there is something new to look at, and time for it."""
+        if self._swap is not None or not self.finder.is_due:
+            return False
+        if self._rows < self._barred_until_rows:
+            return False
+        return self.budget.allows_urgent(self._booked_look_us)
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         self.finder.add(batch, rows, np.zeros((len(rows), len(self.array)), dtype=bool))
@@ -223,15 +233,19 @@ class ByMesh(OneOrder):
             self.class_rows[label] += trail.entered_count
             self.class_seen[label] += trail.seen
 
+    @property
+    def _booked_look_us(self) -> float:
+        return self.array.booked_us(self._look_us, np.zeros(len(self.array), dtype=np.int64))
+
     def _look(self, totals: Totals) -> None:
         """Search the profiled rows for classes; put what is found beside what is in use."""
         began = time.perf_counter()
         training = self.finder.training(self.array.cost_us())
         found = self.finder.look(training)
-        spent_us = (time.perf_counter() - began) * 1e6
+        self._look_us = spent_us = (time.perf_counter() - began) * 1e6
         self.profiling_us += spent_us
         totals.profiling_us += spent_us
-        self.budget.pay(self.array.booked_us(spent_us, np.zeros(len(self.array), dtype=np.int64)))
+        self.budget.pay(self._booked_look_us)
         numbers = {
             "rows": training.rows,
             "saving_us": round(found.saving_us, 4),

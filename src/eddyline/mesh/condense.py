@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,26 @@ from eddyline.mesh.training import TrainingSet
 IntArray = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Condensed:
+    """A condensed sample.
+
+    Parameters
+    ----------
+    tuples
+        The training tuples, each as the sampled rows it stands for, as many as its weight.
+    attributes
+        Names of the attributes that tell them apart.
+    """
+
+    tuples: list[IntArray]
+    attributes: list[str]
+
+
 def condense(
     training: TrainingSet, tuples_max: int, leaf_rows_min: int = 4, beyond_chance: bool = True
-) -> list[IntArray]:
-    """Return the training tuples, each as the sampled rows it stands for, as many as its weight.
+) -> Condensed:
+    """Return the training tuples, and the attributes that tell them apart.
 
     Parameters
     ----------
@@ -45,13 +62,15 @@ def condense(
     >>> values = pa.array(["a", "b"] * 20)
     >>> drops = np.array([[True, False], [False, True]] * 20)
     >>> training = TrainingSet({"kind": values}, drops, [1.0, 1.0])
-    >>> [len(rows) for rows in condense(training, tuples_max=8)]
-    [20, 20]
+    >>> condensed = condense(training, tuples_max=8)
+    >>> [len(rows) for rows in condensed.tuples], condensed.attributes
+    ([20, 20], ['kind'])
 
     """
     targets = training.drops * training.cost_us
     number = itertools.count()
     done: list[IntArray] = []
+    used: dict[str, None] = {}
     queue: list[tuple[float, int, IntArray, Cut]] = []
 
     def offer(rows: IntArray) -> None:
@@ -68,8 +87,9 @@ def condense(
         offer(np.arange(training.rows))
     while queue and len(done) + len(queue) < tuples_max:
         _, _, rows, cut = heapq.heappop(queue)
+        used[cut.split.attribute] = None
         left = cut.goes_left(rows)
         offer(rows[left])
         offer(rows[~left])
     parts = done + [rows for _, _, rows, _ in queue]
-    return sorted(parts, key=lambda rows: int(rows[0]))
+    return Condensed(sorted(parts, key=lambda rows: int(rows[0])), list(used))

@@ -82,6 +82,8 @@ class MeshProblem:
         Of classifying and routing.
     depth_max
         Of the classifier.
+    attributes
+        Names of those that the classifier may test. None: all.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class MeshProblem:
     find_route: RouteFinder = by_dynamic_programming
     overheads: Overheads = field(default_factory=Overheads)
     depth_max: int = 4
+    attributes: Sequence[str] | None = None
     explored: int = 0
 
     def __post_init__(self) -> None:
@@ -108,6 +111,9 @@ class MeshProblem:
         self._tuple_of_row = np.empty(self.training.rows, dtype=np.int64)
         for number, rows in enumerate(self.tuples):
             self._tuple_of_row[rows] = number
+        self._testable = self.training
+        if self.attributes is not None:
+            self._testable = self.training.with_attributes(self.attributes)
 
     def route_of(self, group: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
         """Return the best route of a group of training tuples, and what its rows cost along it."""
@@ -117,6 +123,17 @@ class MeshProblem:
             route = self.find_route(drops, cost_us)
             self._routes[group] = route, ordering_cost(route, drops, cost_us) * len(rows)
         return self._routes[group]
+
+    def bound_us(self, partition: Partition) -> float:
+        """Return what the routes of a partition cost, with the least overhead there can be."""
+        members: dict[int, list[int]] = {}
+        for tuple_, group in enumerate(partition):
+            members.setdefault(group, []).append(tuple_)
+        found = [self.route_of(tuple(group)) for group in members.values()]
+        routes = len({route for route, _ in found})
+        spent_us = sum((us for _, us in found), 0.0) / self.training.rows
+        tests_us = self.overheads.test_us if routes > 1 else 0.0
+        return float(spent_us) + routes * self.overheads.route_us + tests_us
 
     def evaluate(self, partition: Partition) -> Solution:
         """Return the mesh of a partition: routes, classifier, cost."""
@@ -143,7 +160,7 @@ class MeshProblem:
             members = tuple(t for t, own in enumerate(partition) if own == group)
             routes.append(self.route_of(members)[0])
         labels = np.array(partition)[self._tuple_of_row]
-        tree, predicted, depths = grow_tree(training, labels, self.depth_max)
+        tree, predicted, depths = grow_tree(self._testable, labels, self.depth_max)
         shares, route_us = [], []
         for group, route in enumerate(routes):
             own = training.drops[predicted == group]

@@ -29,11 +29,13 @@ def iterative_improvement(
     while not stop.is_met:
         failures = 0
         while failures < failures_max and not stop.is_out_of_time:
-            neighbour = problem.evaluate(random_neighbour(current.partition, rng))
+            failures += 1
+            move = random_neighbour(current.partition, rng)
+            if problem.bound_us(move) >= current.cost_us:
+                continue  # no need to grow its classifier
+            neighbour = problem.evaluate(move)
             if neighbour.cost_us < current.cost_us - 1e-12:
                 current, failures = neighbour, 0
-            else:
-                failures += 1
         if current.cost_us < best.cost_us:
             best = current
         stop.count(best.cost_us)

@@ -28,7 +28,7 @@ def optimal(problem: MeshProblem) -> Solution:
             f"Opt-QM looks at every partition of the training tuples: {tuples} are too many, "
             f"at most {TUPLES_MAX}; condense the sample further or use another search"
         )
-    bounded = sorted((_lower_bound_us(problem, p), p) for p in partitions(tuples))
+    bounded = sorted((problem.bound_us(p), p) for p in partitions(tuples))
     best: Solution | None = None
     for bound_us, partition in bounded:
         if best is not None and bound_us >= best.cost_us:
@@ -57,15 +57,3 @@ def partitions(tuples: int) -> Iterator[Partition]:
     for shorter in partitions(tuples - 1):
         for group in range(max(shorter, default=-1) + 2):
             yield (*shorter, group)
-
-
-def _lower_bound_us(problem: MeshProblem, partition: Partition) -> float:
-    """Return what the routes of a partition cost, with the least overhead there can be."""
-    members: dict[int, list[int]] = {}
-    for tuple_, group in enumerate(partition):
-        members.setdefault(group, []).append(tuple_)
-    found = [problem.route_of(tuple(group)) for group in members.values()]
-    routes = len({route for route, _ in found})
-    spent_us = sum((us for _, us in found), 0.0) / problem.training.rows
-    tests_us = problem.overheads.test_us if routes > 1 else 0.0
-    return float(spent_us) + routes * problem.overheads.route_us + tests_us

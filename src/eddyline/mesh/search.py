@@ -114,12 +114,14 @@ def search_solution(
     progress: Callable[[int, float], None] | None = None,
 ) -> tuple[Solution, MeshProblem, Stop]:
     """Condense the sample and look for the cheapest mesh."""
+    condensed = condense(training, options.tuples_max)
     problem = MeshProblem(
         training,
-        condense(training, options.tuples_max),
+        condensed.tuples,
         ROUTE_FINDERS[options.routes],
         options.overheads,
         options.depth_max,
+        condensed.attributes,
     )
     if options.search == "sa":
         temperatures = 16 * options.iterations_max

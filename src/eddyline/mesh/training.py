@@ -7,6 +7,7 @@ Nehme et al., Multi-route query processing and optimization, 2013, sections 4.2 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -109,6 +110,12 @@ class TrainingSet:
         self.rows, self.operators = self.drops.shape
         self.columns = dict(attributes)
         self.attributes = [BinnedAttribute(name, values) for name, values in attributes.items()]
+
+    def with_attributes(self, names: Sequence[str]) -> TrainingSet:
+        """Return the same rows with some of the attributes only."""
+        narrowed = copy.copy(self)
+        narrowed.attributes = [a for a in self.attributes if a.name in names]
+        return narrowed
 
     def subset(self, rows: IntArray) -> TrainingSet:
         """Return some of the rows as a training set of their own."""

@@ -163,7 +163,7 @@ def _runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[list[Nat
     runs: list[list[NativePredicate]] = []
     fixed_before = True
     for predicate in predicates:
-        fixed = not predicate.deterministic or (ansi and may_raise(df, predicate.column()))
+        fixed = not predicate.deterministic or (ansi and may_raise(df, predicate))
         if fixed or fixed_before:
             runs.append([])
         runs[-1].append(predicate)

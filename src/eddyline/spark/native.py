@@ -22,6 +22,7 @@ from eddyline.content.pruning import useless_attribute
 from eddyline.mesh import Found, Mesh, MeshOptions, TrainingSet, find_mesh
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
+from eddyline.spark.predicates import NativePredicate, without_literals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,24 +31,28 @@ TIMING_ROWS = 400_000
 TIMING_ROUNDS = 3
 
 _MAY_RAISE = re.compile(
-    r"cast\(|(?<![\w])(?:ansi_cast|element_at|to_date|to_timestamp|to_number|make_\w+|assert_true|"
-    r"raise_error|parse_\w+|decode|aes_\w+|from_\w*base64|unhex|conv|factorial|pow|exp|date_add|"
-    r"date_sub|next_day|elt)\(| [-+*/%] |\bdiv\b|\bmod\b|\[",
+    r"\bcast\s*\(|::|\b(?:element_at|to_date|to_timestamp|to_number|make_\w+|assert_true|raise_error|"
+    r"parse_\w+|decode|aes_\w+|unbase64|unhex|conv|factorial|date_add|date_sub|next_day|elt|int|"
+    r"bigint|double|date|timestamp)\s*\(|[-+*/%\[]|\b(?:div|mod)\b",
     re.IGNORECASE,
 )
 
 
-def may_raise(df: DataFrame, condition: Column) -> bool:
-    """Say whether a condition of Spark's could fail on some row, as far as its analysed form tells.
+def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
+    """Say whether a condition of Spark's could fail on some row, as far as its text tells.
 
     Such a condition keeps its written place: one written before it may be there to protect it.
+    Arithmetic can overflow and casts can fail, also those that Spark adds to make types fit. In a
+    Column, the text of a literal cannot be told from the rest; SQL text is read more exactly.
     """
+    if _MAY_RAISE.search(without_literals(predicate.name)):
+        return True
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        df.filter(condition).explain(extended=True)
+        df.filter(predicate.column()).explain(extended=True)
     analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
     filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
-    return not filters or bool(_MAY_RAISE.search(filters[0]))
+    return not filters or "cast(" in filters[0]
 
 
 def learn_native(

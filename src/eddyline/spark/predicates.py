@@ -35,6 +35,18 @@ _NONDETERMINISTIC = re.compile(
 )
 
 
+def without_literals(condition: str) -> str:
+    """Return a condition without quoted text and comments, to look for names in it.
+
+    Examples
+    --------
+    >>> without_literals("name like '%rand()%' and rand() < 0.5")
+    'name like  and rand() < 0.5'
+
+    """
+    return _LITERALS.sub("", condition)
+
+
 class NativePredicate:
     """A condition that Spark evaluates itself, in the JVM, before Python is reached."""
 
@@ -42,7 +54,7 @@ class NativePredicate:
         self.condition = condition
         self.name = condition if isinstance(condition, str) else _column_text(condition)
         # By the names of Spark's functions: the plan itself would tell, but only in the JVM.
-        self.deterministic = not _NONDETERMINISTIC.search(_LITERALS.sub("", self.name))
+        self.deterministic = not _NONDETERMINISTIC.search(without_literals(self.name))
 
     def column(self) -> Column:
         """Return the condition as a Column."""

@@ -181,8 +181,8 @@ class TestUncertainRoutes:
     def mesh(self):
         tree = Tree(Node(0, Split("kind", values=("k1",)), Node(0), Node(1)))
         classes = (
-            RowClass((1, (0, 3), 2), 0.3, 10.0, 20.0),
-            RowClass(((2, 0, 1), 3), 0.7, 10.0, 20.0),
+            RowClass((1, (0, 3), 2), 0.3, 10.0, 20.0, (1.0,) * 4),
+            RowClass(((2, 0, 1), 3), 0.7, 10.0, 20.0, (1.0,) * 4),
         )
         return Mesh(tree, classes)
 

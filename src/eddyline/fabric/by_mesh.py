@@ -31,8 +31,8 @@ from eddyline.profile.promise import BrokenPromise
 
 RUSTER_ROWS_MIN = 100
 LOOK_ROWS = 192
-FIRST_LOOK_US = 10_000.0
 LOOK_ROWS_A_BATCH = 64
+CHEAP_LOOK_US = 10_000.0
 DEFAULT = -1
 
 
@@ -73,7 +73,7 @@ class ByMesh(OneOrder):
         self._swap: SideBySide | None = None
         self._refusals = 0
         self._barred_until_rows = 0
-        self._look_us = FIRST_LOOK_US
+        self._look_us = 0.0
         self._labels: list[int] = []
         self._seed = seed
 
@@ -156,19 +156,25 @@ class ByMesh(OneOrder):
             for name in mesh.tree.attributes
         }
         labels = mesh.classify(columns)
-        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1)
         rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
-        small = [label - 1 for label, n in enumerate(counts) if 0 < n < rows_min and label > 0]
-        for label in small:
-            labels[labels == label] = DEFAULT
-        present = [label for label in range(DEFAULT, len(mesh.classes)) if label not in small]
+        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
         rusters: list[tuple[int, Rows | None]] = []
-        for label in present:
-            own = np.flatnonzero(labels == label)
-            if len(own) == len(labels):
+        default = labels == DEFAULT
+        for label in range(len(mesh.classes)):
+            count = counts[label + 1]
+            if count == len(labels):
                 return [(label, alive)]
-            if len(own):
-                rusters.append((label, own if alive is None else alive[own]))
+            if count == 0:
+                continue
+            of_class = labels == label
+            if count < rows_min:
+                default |= of_class
+                continue
+            own = of_class.nonzero()[0]
+            rusters.append((label, own if alive is None else alive[own]))
+        rest = default.nonzero()[0]
+        if len(rest):
+            rusters.append((DEFAULT, rest if alive is None else alive[rest]))
         return rusters
 
     def _wheel(self, mesh: Mesh, label: int) -> Wheel | None:
@@ -205,7 +211,8 @@ class ByMesh(OneOrder):
             return False
         if self._rows < self._barred_until_rows:
             return False
-        return self.budget.allows_urgent(self._booked_look_us)
+        is_first = self.finder.looks == 0
+        return is_first or self.budget.allows_urgent(self._booked_look_us)
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         self.finder.add(batch, rows, np.zeros((len(rows), len(self.array)), dtype=bool))
@@ -219,7 +226,8 @@ class ByMesh(OneOrder):
             return wanted
         look = min(LOOK_ROWS_A_BATCH, entered_count // 8)
         expected_us = float(look * self.array.cost_us().sum())
-        return look if look and self.budget.allows_urgent(expected_us) else 0
+        may = expected_us < CHEAP_LOOK_US or self.budget.allows_urgent(expected_us)
+        return look if look and may else 0
 
     def _take_up(self, change: Change, evidence: Evidence) -> None:
         if self.mesh is None and self._swap is None:
@@ -302,7 +310,8 @@ class ByMesh(OneOrder):
         for label, trail in zip(self._labels, trails, strict=True):
             if label == DEFAULT:
                 continue
-            promised_us = mesh.classes[label].expected_us * trail.entered_count
+            promised_us = float(np.array(mesh.classes[label].visits) @ cost_us)
+            promised_us *= trail.entered_count
             measured_us = float(trail.seen @ cost_us)
             if self._promises[label].add(trail.entered_count, measured_us, promised_us):
                 self._notice_drift(
@@ -310,7 +319,7 @@ class ByMesh(OneOrder):
                         "class": mesh.words(self.array.names(range(len(self.array))))[
                             [leaf for leaf, _ in mesh.tree.paths()].index(label)
                         ],
-                        "promised_us": round(mesh.classes[label].expected_us, 4),
+                        "promised_us": round(promised_us / trail.entered_count, 4),
                         "measured_us": round(measured_us / trail.entered_count, 4),
                     }
                 )

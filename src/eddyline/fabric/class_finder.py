@@ -42,6 +42,8 @@ class ClassFinder:
         self._count = 0
         self._new = 0
         self._looked_at = 0
+        #: How often it was looked for classes.
+        self.looks = 0
 
     def __len__(self) -> int:
         return self._count
@@ -89,6 +91,7 @@ class ClassFinder:
 
     def look(self, training: TrainingSet) -> Found:
         """Search for a mesh among the remembered rows."""
+        self.looks += 1
         self._looked_at, self._new = self._count, 0
         self._seed += 1
         found = find_mesh(training, self.options, self._seed)

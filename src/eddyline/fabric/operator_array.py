@@ -129,31 +129,33 @@ class OperatorArray:
         trail = Trail(
             rows, count, np.zeros(operators, dtype=np.int64), np.zeros(operators, dtype=np.int64)
         )
+        seen, passed, indices, clock = trail.seen, trail.passed, self.indices, time.perf_counter
         alive = rows
-        while token and count:
+        while count and token:
             number = token.pop()
             converting_us = batch.converting_us
-            began = time.perf_counter()
+            began = clock()
             outcome, failed = errors.ask(self.operators[number], batch, alive)
-            elapsed_us = (time.perf_counter() - began) * 1e6
+            elapsed_us = (clock() - began) * 1e6
             own_us = elapsed_us - (batch.converting_us - converting_us)
             self.costs[number].add(count, own_us)
-            passed = int(np.count_nonzero(outcome.passed))
-            token.feed_back(number, count, count - passed, own_us / count)
+            answers = outcome.passed
+            left = int(np.count_nonzero(answers))
+            token.feed_back(number, count, count - left, own_us / count)
             trail.order.append(number)
             trail.asked.append(alive)
-            trail.answers.append(outcome.passed)
-            trail.seen[number], trail.passed[number] = count, passed
+            trail.answers.append(answers)
+            seen[number], passed[number] = count, left
             trail.busy_us += elapsed_us
-            index = self.indices[number]
-            totals.busy_us[index] += elapsed_us
-            totals.failed[index] += failed
-            if passed < count:
-                alive = outcome.passed.nonzero()[0] if alive is None else alive[outcome.passed]
-            count = passed
+            totals.busy_us[indices[number]] += elapsed_us
+            if failed:
+                totals.failed[indices[number]] += failed
+            if left < count:
+                alive = answers.nonzero()[0] if alive is None else alive[answers]
+            count = left
         trail.alive = alive
-        totals.seen[self.indices] += trail.seen
-        totals.passed[self.indices] += trail.passed
+        totals.seen[indices] += seen
+        totals.passed[indices] += passed
         return trail
 
     def drops(self, number: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:

@@ -25,7 +25,7 @@ OnError = Literal["raise", "drop", "keep"]
 
 CHUNK_ROWS = 4_096
 FIRST_CHUNK_ROWS = 256
-CHUNK_US = 20_000.0
+CHUNK_US = 100_000.0
 ADVANCE_US = 10_000.0
 
 

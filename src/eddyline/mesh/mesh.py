@@ -37,12 +37,15 @@ class RowClass:
         What a row of the class costs along its route, as promised by the search.
     single_us
         What it would cost in the best order for all rows.
+    visits
+        Visits to each operator that a row needs on the route: the promise, whatever they cost.
     """
 
     route: Route
     share: float
     expected_us: float
     single_us: float
+    visits: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class Mesh:
                     "share": round(c.share, 6),
                     "expected_us": round(c.expected_us, 6),
                     "single_us": round(c.single_us, 6),
+                    "visits": [round(v, 6) for v in c.visits],
                 }
                 for c in self.classes
             ],
@@ -123,6 +127,7 @@ class Mesh:
                 c["share"],
                 c["expected_us"],
                 c["single_us"],
+                tuple(c["visits"]),
             )
             for c in plain["classes"]
         )

@@ -19,8 +19,9 @@ from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.mesh.starts import STARTS
 from eddyline.mesh.stop import Stop
 from eddyline.mesh.training import TrainingSet
-from eddyline.ordering.static import ordering_cost
+from eddyline.ordering.static import ordering_cost, reach_counts
 
+BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 SEARCHES = ("ii", "sa", "opt")
@@ -212,10 +213,19 @@ def _to_mesh(
                 solution.shares[label],
                 solution.route_us[label],
                 ordering_cost(single, own, training.cost_us) if len(own) else 0.0,
+                _visits(route, own),
             )
         )
     routes_us = sum(c.share * c.expected_us for c in classes)
     return Mesh(solution.tree, tuple(classes), solution.cost_us - routes_us)
+
+
+def _visits(route: tuple[int, ...], drops: BoolArray) -> tuple[float, ...]:
+    """Return how often a row visits each operator on the route."""
+    visits = np.ones(len(route))
+    if len(drops):
+        visits[list(route)] = reach_counts(route, drops) / len(drops)
+    return tuple(visits.tolist())
 
 
 def _row_costs(training: TrainingSet, order: tuple[int, ...]) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ class Split:
         if self.values is None:
             answer = pc.less_equal(column, pa.scalar(self.at, type=column.type))
         else:
-            answer = pc.is_in(column, value_set=pa.array(self.values, type=column.type))
+            answer = pc.is_in(column, value_set=value_set(self.values, column.type))
             if column.null_count:
                 answer = pc.if_else(pc.is_valid(column), answer, None)
         if answer.null_count:
@@ -115,6 +116,12 @@ class Split:
             None if values is None else tuple(_unpack(value) for value in values),
             plain["null_left"],
         )
+
+
+@functools.lru_cache(maxsize=1_024)
+def value_set(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    """Return values as an Arrow array, made but once."""
+    return pa.array(values, type=kind)
 
 
 @dataclass(frozen=True)

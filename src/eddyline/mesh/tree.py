@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.mesh.split import Split, best_cut, entropy_impurity
+from eddyline.mesh.split import Split, best_cut, entropy_impurity, value_set
 from eddyline.mesh.training import TrainingSet
 
 IntArray = NDArray[np.int64]
 
 UNKNOWN = -1
+VALUES_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Tree:
 
     root: Node
     known: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    _by_value: dict[Any, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def attributes(self) -> list[str]:
@@ -84,13 +86,41 @@ class Tree:
 
     def classify(self, columns: Mapping[str, pa.Array]) -> IntArray:
         """Return the label of each row; -1 where an attribute has a value not met in training."""
+        attributes = self.attributes
+        if len(attributes) == 1 and attributes[0] in self.known:
+            return self._classify_values(attributes[0], columns[attributes[0]])
+        return self._classify_rows(columns)
+
+    def _classify_values(self, attribute: str, column: pa.Array) -> IntArray:
+        """Classify each value of the only attribute once, however many rows have it."""
+        encoded = column.dictionary_encode()
+        values = encoded.dictionary.to_pylist()
+        values.append(None)  # NULL, at index -1
+        known = self._by_value
+        new = [value for value in values if value not in known]
+        if new:
+            found = self._classify_rows({attribute: pa.array(new, type=column.type)})
+            if len(known) > VALUES_REMEMBERED:
+                known.clear()
+                found = self._classify_rows({attribute: pa.array(values, type=column.type)})
+                new = values
+            known.update(zip(new, found.tolist(), strict=True))
+        by_code = np.array([known[value] for value in values])
+        indices = encoded.indices
+        codes = pc.fill_null(indices, -1) if indices.null_count else indices
+        labels: IntArray = by_code[codes.to_numpy()]
+        return labels
+
+    def _classify_rows(self, columns: Mapping[str, pa.Array]) -> IntArray:
         first = next(iter(columns.values()))
         labels = self._classify(self.root, columns, len(first))
         for attribute, values in self.known.items():
             column = columns[attribute]
-            met = pc.is_in(column, value_set=pa.array(values, type=column.type))
-            met = pc.or_(met, pc.is_null(column)).to_numpy(zero_copy_only=False)
-            labels[~met] = UNKNOWN
+            met = pc.is_in(column, value_set=value_set(values, column.type))
+            if column.null_count:
+                met = pc.or_(met, pc.is_null(column))
+            if met.true_count < len(met):
+                labels[~met.to_numpy(zero_copy_only=False)] = UNKNOWN
         return labels
 
     def _classify(self, node: Node, columns: Mapping[str, pa.Array], rows: int) -> IntArray:

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,12 @@ from eddyline.bench.synthetic import INDEX_ENTRIES, SyntheticFilter
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
-from eddyline.mesh import MeshOptions, TrainingSet
+from eddyline.mesh import TrainingSet
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
 from eddyline.mesh.cost import MeshProblem
 from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.optimal import optimal
-from eddyline.mesh.search import search_solution
 from eddyline.mesh.starts import STARTS
 from eddyline.mesh.stop import Stop
 from eddyline.operators import ColumnReader
@@ -39,6 +39,8 @@ OPERATORS = 6
 PROBES = 120
 BATCH_ROWS = 4_096
 KINDS = 3
+SAMPLE_ROWS = 1_000
+SEARCH_SECONDS = 20.0
 
 
 @dataclass
@@ -49,11 +51,17 @@ class Data:
     attributes: dict[str, pa.Array]
     kinds: np.ndarray
 
+    @property
+    def columns(self) -> list[pa.Array]:
+        """The answers of the operators, then the attributes."""
+        answers = [pa.array(self.passed[:, n]) for n in range(OPERATORS)]
+        return [*answers, *self.attributes.values()]
+
 
 def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     rng = np.random.default_rng(bench.seed)
-    rows = 60_000 // (4 if bench.quick else 1)
+    rows = 120_000 // (4 if bench.quick else 1)
     rounds = 2 if bench.quick else 5
     _output_rate(bench, _skewed(rng, rows), "skewed (Poisson)", rounds)
     _output_rate(bench, _uniform(rng, rows), "uniform", rounds)
@@ -104,23 +112,39 @@ def _route(
     probes: int = PROBES,
     batch_rows: int = BATCH_ROWS,
     written: tuple[int, ...] = tuple(range(OPERATORS)),
+    knowledge: list[dict[str, Any]] | None = None,
 ) -> Router:
     """Send all rows through a router; `written` is the order in which the filters are given."""
+    router = _make_router(data, policy, probes, batch_rows, written)
+    if knowledge is not None:
+        router.resume(knowledge)
+    columns = data.columns
+    for begin in range(0, len(data.passed), 10_000):
+        part = [column.slice(begin, 10_000) for column in columns]
+        router.route(part, len(part[0]))
+    return router
+
+
+def _make_router(
+    data: Data, policy: RoutingPolicy, probes: int, batch_rows: int, written: tuple[int, ...]
+) -> Router:
     filters = [SyntheticFilter(f"Op{n + 1}", n, probes) for n in written]
     names = [f"answer_{n}" for n in range(OPERATORS)] + list(data.attributes)
-    router = Router(
+    return Router(
         filters,
         [ColumnReader(name) for name in names],
         policy,
         options=RouterOptions(seed=0, chunk_rows=batch_rows),
         attributes={name: OPERATORS + n for n, name in enumerate(data.attributes)},
     )
-    columns = [pa.array(data.passed[:, n]) for n in range(OPERATORS)]
-    columns += list(data.attributes.values())
-    for begin in range(0, len(data.passed), 10_000):
-        part = [column.slice(begin, 10_000) for column in columns]
-        router.route(part, len(part[0]))
-    return router
+
+
+def _train(data: Data, probes: int = PROBES) -> list[dict[str, Any]]:
+    """Return what a mesh learns from a sample of the rows before the first is run."""
+    router = _make_router(data, "mesh", probes, BATCH_ROWS, tuple(range(OPERATORS)))
+    sample = np.sort(np.random.default_rng(1).choice(len(data.passed), SAMPLE_ROWS, replace=False))
+    router.train([column.take(pa.array(sample)) for column in data.columns], SAMPLE_ROWS)
+    return router.knowledge()
 
 
 def _row_by_row(data: Data) -> None:
@@ -143,11 +167,19 @@ def _row_by_row(data: Data) -> None:
 
 def _output_rate(bench: Bench, data: Data, about: str, rounds: int) -> None:
     best = best_ordering(~data.passed, np.ones(OPERATORS))
+    began = time.perf_counter()
+    known = _train(data)
+    bench.add(
+        f"fig 10: {about}: training of the mesh, before the first row",
+        time.perf_counter() - began,
+        "s",
+        f"{SAMPLE_ROWS} sampled rows, every operator on each; search included",
+    )
     variants: dict[str, Callable[[], object]] = {
         "single plan": lambda: _route(data, "as_written", written=best),
         "eddy, row by row": lambda: _row_by_row(data),
         "eddy, batches of 100": lambda: _route(data, ContentOptions.paper(), batch_rows=100),
-        "mesh": lambda: _route(data, "mesh"),
+        "mesh": lambda: _route(data, "mesh", knowledge=known),
         "auto": lambda: _route(data, "auto"),
         "one adaptive order": lambda: _route(data, "agreedy"),
         "single plan again": lambda: _route(data, "as_written", written=best),
@@ -183,8 +215,8 @@ def _output_rate(bench: Bench, data: Data, about: str, rounds: int) -> None:
 def _overhead(bench: Bench, data: Data) -> None:
     """What classifying, routing and learning take, at several costs of an operator."""
     with bench.progress("fig 10 c: overhead", 3) as advance:
-        for probes in (60, PROBES, 480):
-            totals = _route(data, "mesh", probes).totals
+        for probes in (PROBES, 200, 480):
+            totals = _route(data, "mesh", probes, knowledge=_train(data, probes)).totals
             busy_us = float(totals.busy_us.sum())
             cost_us = busy_us / float(totals.seen.sum())
             whole_us = busy_us + totals.routing_us + totals.profiling_us
@@ -255,15 +287,18 @@ def _training_set_size(bench: Bench) -> None:
                 rng = np.random.default_rng(bench.seed)
                 began = time.perf_counter()
                 if search == "ii":
-                    solution = iterative_improvement(problem, STARTS["route"], Stop(3, 3), rng)
+                    stop = Stop(3, 3, seconds_max=SEARCH_SECONDS)
+                    solution = iterative_improvement(problem, STARTS["route"], stop, rng)
                 else:
-                    solution = simulated_annealing(problem, STARTS["route"], Stop(48, 48), rng)
+                    stop = Stop(48, 48, seconds_max=SEARCH_SECONDS)
+                    solution = simulated_annealing(problem, STARTS["route"], stop, rng)
                 seconds = time.perf_counter() - began
                 bench.add(
                     f"fig 12: {len(cells)} training tuples, {search.upper()}-QM: search",
                     seconds,
                     "s",
-                    f"{problem.explored} meshes explored; cost {solution.cost_us:.2f} us a row",
+                    f"{problem.explored} meshes explored, stopped by {stop.reason or 'freezing'}; "
+                    f"cost {solution.cost_us:.2f} us a row",
                 )
                 advance()
 
@@ -276,9 +311,11 @@ def _start_solutions(bench: Bench) -> None:
         for seed in seeds:
             training = _training(seed)
             for name in STARTS:
-                options = MeshOptions(search="sa", start=name, tuples_max=24, iterations_max=1)
-                solution, _, _ = search_solution(training, options, np.random.default_rng(seed))
-                costs[name].append(solution.cost_us)
+                cells = condense(training, 24, beyond_chance=False).tuples
+                problem, rng = MeshProblem(training, cells), np.random.default_rng(seed)
+                costs[name].append(
+                    iterative_improvement(problem, STARTS[name], Stop(1, 1), rng).cost_us
+                )
                 advance()
     route = statistics.mean(costs["route"])
     papers = {"content": "1.10", "random": "1.12", "extreme-1": "1.19", "extreme-n": "1.06"}

@@ -94,6 +94,7 @@ class ByMesh(OneOrder):
             mesh = Mesh.from_dict(known["mesh"])
             if all(name in self.finder.attributes for name in mesh.tree.attributes):
                 self._adopt(mesh)
+                self.finder.defer()
 
     def train(self, batch: Batch, totals: Totals) -> None:
         """Begin with the mesh that is best for these rows, if classes pay."""

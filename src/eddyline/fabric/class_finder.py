@@ -70,6 +70,11 @@ class ClassFinder:
         while self._count - len(self._rows[0][1]) >= WINDOW_ROWS:
             self._count -= len(self._rows.popleft()[1])
 
+    def defer(self) -> None:
+        """Look again only when a whole window is new: others have found classes in more rows."""
+        self.looks += 1
+        self._looked_at, self._new = WINDOW_ROWS, 0
+
     def forget(self) -> None:
         """Begin anew, because the rows are no longer what they were."""
         self._rows.clear()

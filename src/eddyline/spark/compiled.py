@@ -4,6 +4,7 @@ where one could fail.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddyline.mesh import Mesh, MeshOptions
+from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import by_dynamic_programming
 from eddyline.report import ClassLine
 from eddyline.spark.attributes import candidate_attributes, usable_columns
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Note = Callable[[str, dict[str, Any]], None]
 
+JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 PILOT_ROWS = 2_000
 PILOT_SHARE = 0.1
 
@@ -100,7 +103,8 @@ def compile_stage(
     note: Note,
 ) -> CompiledStage:
     """Learn routes for Spark's own predicates from a sample, or from some rows of the DataFrame."""
-    runs = [NativeRun(part, tuple(range(len(part)))) for part in _runs(df, predicates)]
+    known = df if sample is None else sample
+    runs = [NativeRun(part, tuple(range(len(part)))) for part in _runs(known, predicates)]
     stage = CompiledStage(list(predicates), runs)
     if sample is None and df.isStreaming:
         note("no sample", {"instead": "Spark's own predicates are evaluated as written"})
@@ -133,7 +137,8 @@ def _learn_run(
     # In the JVM a column costs nothing until a test reads it, so all of them may be looked at.
     by = list(usable_columns(sample)) if classify_by is None else classify_by
     attributes = candidate_attributes(sample, by, ())
-    found, training, rejected = learn_native(sample, conditions, attributes, options, seed)
+    in_jvm = dataclasses.replace(options, overheads=JVM_OVERHEADS)
+    found, training, rejected = learn_native(sample, conditions, attributes, in_jvm, seed)
     stage.rejected |= rejected
     names = [predicate.name for predicate in run.predicates]
     if training.rows:

@@ -27,8 +27,10 @@ from eddyline.spark.predicates import NativePredicate, without_literals
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TIMING_ROWS = 400_000
-TIMING_ROUNDS = 3
+TIMING_ROWS_FIRST = 10_000
+TIMING_ROWS_MAX = 1_000_000
+TIMING_SECONDS = 0.1
+TIMING_ROUNDS = 2
 
 _MAY_RAISE = re.compile(
     r"\bcast\s*\(|::|\b(?:element_at|to_date|to_timestamp|to_number|make_\w+|assert_true|raise_error|"
@@ -36,6 +38,9 @@ _MAY_RAISE = re.compile(
     r"bigint|double|date|timestamp)\s*\(|[-+*/%\[]|\b(?:div|mod)\b",
     re.IGNORECASE,
 )
+
+
+_RISKY_CAST = re.compile(r"cast\((?:(?! as ).)* as (?!string\b|binary\b)")
 
 
 def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
@@ -52,7 +57,7 @@ def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
         df.filter(predicate.column()).explain(extended=True)
     analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
     filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
-    return not filters or "cast(" in filters[0]
+    return not filters or bool(_RISKY_CAST.search(filters[0]))
 
 
 def learn_native(
@@ -108,26 +113,37 @@ def learn_native(
 
 
 def time_conditions(sample: DataFrame, conditions: Sequence[Column], rows: int) -> list[float]:
-    """Return microseconds a row of each condition, from runs over the sample, many times over."""
-    spark = sample.sparkSession
-    times = max(1, TIMING_ROWS // max(rows, 1))
-    kept = spark.createDataFrame(sample.toArrow(), schema=sample.schema)
-    many = spark.range(times).withColumnRenamed("id", "_times").crossJoin(F.broadcast(kept))
+    """Return microseconds a row of each condition, from runs over the sample.
 
-    def run(column: Column) -> float:
+    A run is repeated over ever more copies of the sample, until it takes long enough to be told
+    from the time that a job takes anyway.
+    """
+    spark = sample.sparkSession
+    kept = F.broadcast(spark.createDataFrame(sample.toArrow(), schema=sample.schema))
+
+    def seconds(column: Column, copies: int) -> float:
+        many = spark.range(copies).withColumnRenamed("id", "_copy").crossJoin(kept)
         best = float("inf")
         for _ in range(TIMING_ROUNDS):
             began = time.perf_counter()
-            many.agg(F.sum(column)).collect()
+            many.agg(F.sum(F.when(column, F.col("_copy")))).collect()
             best = min(best, time.perf_counter() - began)
         return best
 
-    nothing = run(F.col("_times"))
-    least = 1e-3  # even the cheapest condition costs something
-    return [
-        max(least, (run(F.when(condition, F.col("_times"))) - nothing) * 1e6 / (times * rows))
-        for condition in conditions
-    ]
+    nothing: dict[int, float] = {}
+
+    def cost_us(condition: Column) -> float:
+        copies = max(1, TIMING_ROWS_FIRST // rows)
+        while True:
+            if copies not in nothing:
+                nothing[copies] = seconds(F.col("_copy") >= 0, copies)
+            spent = seconds(condition, copies) - nothing[copies]
+            if spent > TIMING_SECONDS or copies * rows >= TIMING_ROWS_MAX:
+                # Even the cheapest condition costs something.
+                return max(1e-3, spent * 1e6 / (copies * rows))
+            copies *= 4
+
+    return [cost_us(condition) for condition in conditions]
 
 
 def mesh_to_column(

@@ -240,3 +240,15 @@ class TestContent:
         seen = router.totals.seen.sum()
         route_all(router, make_data(2, 20_000, offset=1)[0])
         assert (router.totals.seen.sum() - seen) / 20_000 < 1.7
+
+
+def test_a_class_that_the_mesh_does_not_know_is_learnt():
+    router = make_router("auto")
+    route_all(router, make_data(0, 60_000)[0])
+    columns, passed = make_data(7, 160_000)
+    kinds = columns[5].to_pylist()
+    columns[5] = pa.array([f"new {kind}" for kind in kinds])
+    assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+    drift = [r.numbers.get("class", "") for r in router.journal.of_kind("drift")]
+    assert "rows unlike all that the classes were found in" in drift
+    assert "new k1" in str(router.segments[0].mesh.words(["a", "b", "c", "d"]))

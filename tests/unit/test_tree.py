@@ -96,3 +96,16 @@ def test_a_value_that_training_did_not_have_is_of_no_known_class():
 def test_an_empty_batch_is_classified():
     tree = Tree(Node(0, Split("hour", at=6), Node(0), Node(1)))
     assert tree.classify({"hour": pa.array([], pa.int64())}).tolist() == []
+
+
+def test_tests_on_one_attribute_are_said_as_one():
+    tree = Tree(
+        Node(
+            0,
+            Split("kind", values=("a",)),
+            Node(0),
+            Node(1, Split("kind", values=("b",)), Node(1), Node(2)),
+        ),
+        {"kind": ("a", "b", "c", "d")},
+    )
+    assert tree.paths() == [(0, ["kind = a"]), (1, ["kind = b"]), (2, ["kind in {c, d} or NULL"])]

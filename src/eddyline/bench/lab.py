@@ -38,10 +38,12 @@ def random_query(rng: np.random.Generator, lab: pd.DataFrame) -> dict[str, tuple
     """Return the ranges of a query like Q2: bounds from the outer quarters of each domain."""
     ranges = {}
     for reading in READINGS:
-        domain = np.unique(lab[reading].to_numpy())
-        quarter = len(domain) // 4
-        low, high = rng.choice(domain[:quarter]), rng.choice(domain[-quarter:])
-        ranges[reading] = (float(low), float(high))
+        least, greatest = float(lab[reading].min()), float(lab[reading].max())
+        quarter = (greatest - least) / 4
+        ranges[reading] = (
+            float(rng.uniform(least, least + quarter)),
+            float(rng.uniform(greatest - quarter, greatest)),
+        )
     return ranges
 
 

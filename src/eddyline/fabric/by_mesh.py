@@ -34,6 +34,7 @@ LOOK_ROWS = 192
 LOOK_ROWS_A_BATCH = 64
 CHEAP_LOOK_US = 10_000.0
 DEFAULT = -1
+UNKNOWN_SHARE_MAX = 0.1
 
 
 class ByMesh(OneOrder):
@@ -70,10 +71,12 @@ class ByMesh(OneOrder):
         self.class_seen: IntArray = np.zeros((1, len(operators)), dtype=np.int64)
         self._wheels: dict[tuple[int, int], Wheel] = {}
         self._promises: list[BrokenPromise] = []
+        self._unknown = BrokenPromise()
         self._swap: SideBySide | None = None
         self._refusals = 0
         self._barred_until_rows = 0
         self._look_us = 0.0
+        self._is_refreshing = False
         self._labels: list[int] = []
         self._seed = seed
 
@@ -201,7 +204,7 @@ class ByMesh(OneOrder):
         if self._swap is not None:
             if self._swap.is_over:
                 self._decide(self._swap)
-        elif self.mesh is not None:
+        elif self.mesh is not None and not self._is_refreshing:
             self._watch(self.mesh, trails)
         if self._may_look():
             self._look(totals)
@@ -248,6 +251,7 @@ class ByMesh(OneOrder):
 
     def _look(self, totals: Totals) -> None:
         """Search the profiled rows for classes; put what is found beside what is in use."""
+        self._is_refreshing = False
         began = time.perf_counter()
         training = self.finder.training(self.array.cost_us())
         found = self.finder.look(training)
@@ -300,6 +304,7 @@ class ByMesh(OneOrder):
         self.mesh = mesh
         classes = 0 if mesh is None else len(mesh.classes)
         self._promises = [BrokenPromise() for _ in range(classes)]
+        self._unknown = BrokenPromise()
         self.class_rows = np.zeros(classes + 1, dtype=np.int64)
         self.class_seen = np.zeros((classes + 1, len(self.array)), dtype=np.int64)
         self._wheels.clear()
@@ -307,6 +312,9 @@ class ByMesh(OneOrder):
 
     def _watch(self, mesh: Mesh, trails: list[Trail]) -> None:
         """Compare what each class costs with what the mesh promised."""
+        if self._is_mostly_unknown(trails):
+            self._refresh({"class": "rows unlike all that the classes were found in"})
+            return
         cost_us = self.array.cost_us()
         for label, trail in zip(self._labels, trails, strict=True):
             if label == DEFAULT:
@@ -315,7 +323,7 @@ class ByMesh(OneOrder):
             promised_us *= trail.entered_count
             measured_us = float(trail.seen @ cost_us)
             if self._promises[label].add(trail.entered_count, measured_us, promised_us):
-                self._notice_drift(
+                self._refresh(
                     {
                         "class": mesh.words(self.array.names(range(len(self.array))))[
                             [leaf for leaf, _ in mesh.tree.paths()].index(label)
@@ -324,8 +332,23 @@ class ByMesh(OneOrder):
                         "measured_us": round(measured_us / trail.entered_count, 4),
                     }
                 )
-                self.finder.forget()
                 return
+
+    def _refresh(self, numbers: dict[str, Any]) -> None:
+        """Collect new rows to look for classes in; the mesh in use stays until then."""
+        self._notice_drift(numbers)
+        self.finder.forget()
+        self._is_refreshing = True
+
+    def _is_mostly_unknown(self, trails: list[Trail]) -> bool:
+        """Say whether many rows, for some time, have been of no known class."""
+        rows = sum(trail.entered_count for trail in trails)
+        unknown = sum(
+            trail.entered_count
+            for label, trail in zip(self._labels, trails, strict=True)
+            if label == DEFAULT
+        )
+        return self._unknown.add(rows, float(unknown), UNKNOWN_SHARE_MAX * rows)
 
     def _say(self, mesh: Mesh | None) -> list[str]:
         if mesh is None:

@@ -159,7 +159,7 @@ def find_mesh(
     >>> found.mesh.words(["first", "second"])
     ['kind = a -> first, second', 'kind != a -> second, first']
     >>> round(found.saving_us, 1)
-    2.7
+    2.6
 
     """
     options = options or MeshOptions()

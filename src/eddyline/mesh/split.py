@@ -82,6 +82,8 @@ class Split:
         null = " or NULL" if holds and self.null_left else ""
         if self.values is None:
             return f"{self.attribute} {'<=' if holds else '>'} {_say(self.at)}{null}"
+        if not self.values:
+            return f"{self.attribute} is {'' if holds == self.null_left else 'not '}NULL"
         if len(self.values) == 1:
             return f"{self.attribute} {'=' if holds else '!='} {_say(self.values[0])}{null}"
         said = sorted(_say(value) for value in self.values)

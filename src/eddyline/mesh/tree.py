@@ -137,15 +137,33 @@ class Tree:
         """Return each leaf's label with the tests that lead to it, in words."""
         found: list[tuple[int, list[str]]] = []
 
-        def walk(node: Node, path: list[str]) -> None:
+        def walk(node: Node, path: list[tuple[Split, bool]]) -> None:
             if node.split is None or node.left is None or node.right is None:
-                found.append((node.label, path))
+                found.append((node.label, self._path_words(path)))
                 return
-            walk(node.left, [*path, node.split.words(True)])
-            walk(node.right, [*path, node.split.words(False)])
+            walk(node.left, [*path, (node.split, True)])
+            walk(node.right, [*path, (node.split, False)])
 
         walk(self.root, [])
         return found
+
+    def _path_words(self, path: list[tuple[Split, bool]]) -> list[str]:
+        """Say the tests on a path, those on the values of one attribute as a single one."""
+        words = []
+        for attribute in dict.fromkeys(split.attribute for split, _ in path):
+            own = [(split, holds) for split, holds in path if split.attribute == attribute]
+            if len(own) == 1 or attribute not in self.known:
+                words += [split.words(holds) for split, holds in own]
+                continue
+            values = set(self.known[attribute])
+            with_null = True
+            for split, holds in own:
+                left = set(split.values or ())
+                values = values & left if holds else values - left
+                with_null = with_null and split.null_left == holds
+            left_over = Split(attribute, values=tuple(sorted(values, key=str)), null_left=with_null)
+            words.append(left_over.words(True))
+        return words
 
     def leaf_depths(self) -> dict[int, list[int]]:
         """Return, by label, how many tests lead to each of its leaves."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import EddylineError
+from eddyline.operators.operator import BoolArray
 
 TextPredicate = Callable[[str], bool]
 
@@ -131,11 +132,45 @@ def generate_texts(rng: np.random.Generator, answers: np.ndarray, words: int = 4
     return texts
 
 
-def write_parquet(texts: Sequence[str], folder: pathlib.Path, files: int = 2) -> str:
-    """Write texts as Parquet, in their order, in as many files as tasks are to read them."""
+KINDS = ("alpha", "beta", "gamma")
+
+
+def three_kinds(
+    rng: np.random.Generator, rows: int, folder: pathlib.Path, words: int = 40
+) -> tuple[str, BoolArray]:
+    """Write texts of three kinds, each dropped by two of six markers of its own.
+
+    Returns
+    -------
+    path
+        A folder of Parquet files with the columns kind, size and text.
+    passed
+        A line for each row, a column for each marker: whether the text has it.
+
+    """
+    kinds = rng.integers(0, len(KINDS), rows)
+    selectivity = np.full((len(KINDS), 2 * len(KINDS)), 0.95)
+    for kind in range(len(KINDS)):
+        selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.05, 0.4]
+    passed = rng.random((rows, 2 * len(KINDS))) < selectivity[kinds]
+    columns = {
+        "kind": [KINDS[kind] for kind in kinds],
+        "size": rng.random(rows),
+        "text": generate_texts(rng, passed, words),
+    }
+    write_table(pa.table(columns), folder)
+    return str(folder), passed
+
+
+def write_table(table: pa.Table, folder: pathlib.Path, files: int = 2) -> None:
+    """Write a table as Parquet, in as many files as tasks are to read it."""
     folder.mkdir(parents=True, exist_ok=True)
-    ids = np.arange(len(texts))
-    for number, part in enumerate(np.array_split(ids, files)):
-        table = pa.table({"id": part, "text": [texts[i] for i in part]})
-        pq.write_table(table, folder / f"part-{number}.parquet")
+    share = -(-table.num_rows // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * share, share), folder / f"part-{number}.parquet")
+
+
+def write_parquet(texts: Sequence[str], folder: pathlib.Path, files: int = 2) -> str:
+    """Write texts with running numbers as Parquet."""
+    write_table(pa.table({"id": np.arange(len(texts)), "text": list(texts)}), folder, files)
     return str(folder)

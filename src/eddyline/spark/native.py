@@ -27,9 +27,9 @@ from eddyline.spark.predicates import NativePredicate, without_literals
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TIMING_ROWS_FIRST = 10_000
+TIMING_ROWS_FIRST = 30_000
 TIMING_ROWS_MAX = 1_000_000
-TIMING_SECONDS = 0.1
+TIMING_SECONDS = 0.04
 TIMING_ROUNDS = 2
 
 _MAY_RAISE = re.compile(
@@ -143,6 +143,8 @@ def time_conditions(sample: DataFrame, conditions: Sequence[Column], rows: int) 
                 return max(1e-3, spent * 1e6 / (copies * rows))
             copies *= 4
 
+    for condition in conditions:  # the JVM compiles what it has run some times
+        seconds(condition, max(1, TIMING_ROWS_FIRST // rows))
     return [cost_us(condition) for condition in conditions]
 
 

@@ -109,6 +109,8 @@ class Report:
         Classes of rows with routes of their own.
     rejected
         Columns that were considered to tell classes apart, and why they do not.
+    pairs
+        With content-based routing: which column classifies rows for which predicate.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class Report:
     budget: float | None = None
     classes: Sequence[ClassLine] = ()
     rejected: Mapping[str, str] = field(default_factory=dict)
+    pairs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def _routed(self) -> list[PredicateLine]:
@@ -196,6 +199,7 @@ class Report:
             "changes": [record.to_dict() for record in self.changes],
             "classes": [line.to_dict() for line in self.classes],
             "rejected": dict(self.rejected),
+            "pairs": dict(self.pairs),
         }
 
     # --- views -------------------------------------------------------------------------------
@@ -230,6 +234,9 @@ class Report:
             f"saves {own.saving:.0%}) [{own.where}]"
             for own in self.classes
         ]
+        if self.pairs:
+            by_column = ", ".join(f"{name} by {column}" for name, column in self.pairs.items())
+            lines.append(f"routed by content: {by_column}")
         if self.rejected:
             considered = ", ".join(f"{name} ({why})" for name, why in self.rejected.items())
             lines.append(f"columns that do not tell rows apart: {considered}")

@@ -133,7 +133,11 @@ class TestPythonPlane:
     def test_same_rows_as_spark(self, kinds, expected, policy):
         f = el.where(*self.predicates(), policy=policy, seed=0)
         assert ids(kinds.transform(f)) == expected
-        assert f.report().rows == 24_000
+        report = f.report()
+        assert report.rows == 24_000
+        if policy == "content":
+            assert set(report.pairs.values()) == {"kind"}
+            assert "by kind" in str(report)
 
     def test_a_pilot_finds_the_classes_and_only_their_columns_cross(self, kinds, expected):
         f = el.where(*self.predicates(), policy="mesh", seed=0)

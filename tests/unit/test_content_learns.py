@@ -129,3 +129,16 @@ def test_bad_options_are_refused():
         ContentOptions(profile_probability=0.0)
     with pytest.raises(ValueError, match="sample_rows"):
         ContentOptions(sample_rows=1)
+
+
+def test_operators_that_are_no_filters_are_told_by_variance():
+    """A join that finds three partners for rows of one kind and one for the others."""
+    rng = np.random.default_rng(7)
+    content = ContentLearns(operators=1, attributes=2, filters=[False])
+    partitions = np.stack([rng.integers(0, 2, 600), rng.integers(0, 6, 600)])
+    content.sample(partitions, np.where(partitions[0] == 0, 3, 1))
+    assert content.conclude() == 0
+    assert content.detailed[0][:2].tolist() == pytest.approx([3.0, 1.0])
+    same = ContentLearns(operators=1, attributes=2, filters=[False])
+    same.sample(partitions, np.full(600, 2))
+    assert same.conclude() == NO_ATTRIBUTE

@@ -16,7 +16,7 @@ from eddyline.mesh.mesh import with_uncertainty
 from eddyline.mesh.neighbours import random_neighbour
 from eddyline.mesh.optimal import optimal, partitions
 from eddyline.mesh.routes import ROUTE_FINDERS
-from eddyline.mesh.starts import STARTS
+from eddyline.mesh.starts import STARTS, continuing
 from eddyline.mesh.stop import Stop
 from eddyline.ordering.static import ordering_cost
 
@@ -223,3 +223,23 @@ def test_uncertain_steps_keep_every_operator_once():
         route = with_uncertainty(order, training.drops, training.cost_us)
         flat = [n for step in route for n in ((step,) if isinstance(step, int) else step)]
         assert flat == list(order)
+
+
+def test_a_search_can_go_on_from_the_mesh_in_use():
+    training = make_training(5, rows=600)
+    mesh = find_mesh(training, seed=0).mesh
+    cells = condense(training, 16)
+    problem = MeshProblem(training, cells.tuples, attributes=cells.attributes)
+    start = continuing(mesh.classify(training.columns))
+    partition = start(problem, np.random.default_rng(0))
+    assert len(set(partition)) == len(mesh.classes)
+    assert problem.evaluate(partition).cost_us == pytest.approx(mesh.cost_us)
+    again = find_mesh(training, seed=0, current=mesh)
+    assert again.mesh.cost_us <= mesh.cost_us + 1e-9
+
+
+def test_progress_is_told():
+    told = []
+    find_mesh(make_training(5, rows=600), seed=0, progress=lambda n, us: told.append((n, us)))
+    assert told[0][0] == 1
+    assert all(us > 0 for _, us in told)

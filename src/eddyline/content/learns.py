@@ -19,7 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.content.gain import chance_gain, information_gain, split_information
+from eddyline.content.gain import (
+    chance_gain,
+    information_gain,
+    selectivity_variance,
+    split_information,
+)
 from eddyline.content.pruning import fixed_operators
 
 BoolArray = NDArray[np.bool_]
@@ -58,6 +63,8 @@ class ContentOptions:
     counts_all_rows
         Whether rows count that reach the profiled operator on their usual way, and not only those
         that are sent to it first; at the beginning, for all operators.
+    variance_min
+        For operators that are no filters: smallest relative variance of what they produce.
     first_look_rows
         Rows on which all operators are evaluated at the start, so that the first attributes are
         known at once rather than after a round of profiling. 0: profile one by one only.
@@ -71,6 +78,7 @@ class ContentOptions:
     memory: float = 0.998
     keeps_counts: bool = True
     counts_all_rows: bool = True
+    variance_min: float = 0.05
     first_look_rows: int = 128
 
     def __post_init__(self) -> None:
@@ -105,6 +113,9 @@ class ContentLearns:
         How many there are.
     options
         See `ContentOptions`.
+    filters
+        Which operators pass or drop a row. Of the others, the variance of how many rows they
+        produce takes the place of the gain ratio. None: all are filters.
 
     Examples
     --------
@@ -123,9 +134,14 @@ class ContentLearns:
     """
 
     def __init__(
-        self, operators: int, attributes: int, options: ContentOptions | None = None
+        self,
+        operators: int,
+        attributes: int,
+        options: ContentOptions | None = None,
+        filters: Sequence[bool] | None = None,
     ) -> None:
         self.options = options or ContentOptions()
+        self._is_filter = [True] * operators if filters is None else list(filters)
         size = self.options.partitions + 1
         #: CA: the classifier attribute of each operator.
         self.classifier: IntArray = np.full(operators, NO_ATTRIBUTE, dtype=np.int64)
@@ -153,29 +169,31 @@ class ContentLearns:
         """Whether enough rows were profiled to decide on the operator."""
         return self._sampled >= self.options.sample_rows
 
-    def sample(self, partitions: IntArray, passed: BoolArray) -> None:
-        """Add profiled rows: their partition of each attribute, and whether they passed."""
+    def sample(self, partitions: IntArray, passed: BoolArray | IntArray) -> None:
+        """Add profiled rows: their partition of each attribute, and whether they passed.
+
+        Of an operator that is no filter: how many rows it produced for each.
+        """
+        size = self.rows_in.shape[1]
         for attribute, of_rows in enumerate(partitions):
-            into = np.bincount(of_rows, minlength=self.rows_in.shape[1])
-            self.rows_in[attribute] += into
-            self.rows_out[attribute] += np.bincount(
-                of_rows[passed], minlength=self.rows_in.shape[1]
-            )
+            self.rows_in[attribute] += np.bincount(of_rows, minlength=size)
+            produced = np.bincount(of_rows, weights=passed, minlength=size)
+            self.rows_out[attribute] += produced.astype(np.int64)
         self._sampled += len(passed)
 
     def conclude(self) -> int:
         """Choose the classifier attribute of the profiled operator; return it."""
         operator = self.profiled
         before = self.classifier[operator]
-        gain = information_gain(self.rows_in, self.rows_out)
-        surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
-        gain -= chance_gain(self.rows_in)
-        split = split_information(self.rows_in)
-        ratios = np.divide(gain, split, out=np.zeros_like(gain), where=split > 0)
-        ratios[self.pruned_attributes | ~surely] = 0.0
-        self.gain_ratios[operator] = ratios
-        best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
-        if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:
+        if self._is_filter[operator]:
+            scores, least = self._gain_ratios(), self.options.gain_ratio_min
+        else:
+            scores = selectivity_variance(self.rows_in, self.rows_out)
+            least = self.options.variance_min
+        scores[self.pruned_attributes] = 0.0
+        self.gain_ratios[operator] = scores
+        best = int(np.argmax(scores)) if len(scores) else NO_ATTRIBUTE
+        if best == NO_ATTRIBUTE or scores[best] <= least:
             best = NO_ATTRIBUTE
         self.classifier[operator] = best
         sampled = self.rows_in[0].sum() if len(self.rows_in) else 0
@@ -187,6 +205,16 @@ class ContentLearns:
                 into > 0, out / np.maximum(into, 1), self.overall[operator]
             )
         return best
+
+    def _gain_ratios(self) -> FloatArray:
+        """Return the gain ratio of each attribute, less what chance would show; 0 if no more."""
+        gain = information_gain(self.rows_in, self.rows_out)
+        surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
+        gain -= chance_gain(self.rows_in)
+        split = split_information(self.rows_in)
+        ratios: FloatArray = np.divide(gain, split, out=np.zeros_like(gain), where=split > 0)
+        ratios[~surely] = 0.0
+        return ratios
 
     def stop_using(self, operator: int) -> None:
         """Judge the operator by its overall selectivity again."""

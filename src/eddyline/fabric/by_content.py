@@ -23,6 +23,7 @@ from eddyline.fabric.operator_array import Trail
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.segment import Segment, Write, WrittenOrderEstimate, merge
 from eddyline.fabric.totals import Totals
+from eddyline.mesh import Progress
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering.policy import FloatArray, IntArray
@@ -116,7 +117,7 @@ class ByContent(Segment):
         self.content.overall[:] = known["overall"]
         self._first_look_left = self._warm_rows = 0
 
-    def train(self, batch: Batch, totals: Totals) -> None:
+    def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the classifier attributes that these rows call for."""
         rows = np.arange(batch.rows)
         self._prune(batch, rows)

@@ -21,7 +21,7 @@ from eddyline.fabric.rtoken import RToken, Wheel
 from eddyline.fabric.segment import Write
 from eddyline.fabric.side_by_side import SideBySide
 from eddyline.fabric.totals import Totals
-from eddyline.mesh import Mesh, MeshOptions
+from eddyline.mesh import Mesh, MeshOptions, Progress
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import Change, Evidence, Policy
@@ -33,6 +33,7 @@ RUSTER_ROWS_MIN = 100
 LOOK_ROWS = 192
 LOOK_ROWS_A_BATCH = 64
 CHEAP_LOOK_US = 10_000.0
+SEARCH_SECONDS = 0.25  # while rows are waiting
 DEFAULT = -1
 UNKNOWN_SHARE_MAX = 0.1
 
@@ -99,12 +100,12 @@ class ByMesh(OneOrder):
                 self._adopt(mesh)
                 self.finder.defer()
 
-    def train(self, batch: Batch, totals: Totals) -> None:
+    def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the mesh that is best for these rows, if classes pay."""
         drops = self._drops_of_all(batch, totals)
         self._learn_from(drops)
         self.finder.add(batch, np.arange(batch.rows), drops)
-        self._look(totals)
+        self._look(totals, None, progress)
         if self._swap is not None:
             self._adopt(self._swap.after)
             self._swap = None
@@ -249,12 +250,17 @@ class ByMesh(OneOrder):
     def _booked_look_us(self) -> float:
         return self.array.booked_us(self._look_us, np.zeros(len(self.array), dtype=np.int64))
 
-    def _look(self, totals: Totals) -> None:
+    def _look(
+        self,
+        totals: Totals,
+        seconds_max: float | None = SEARCH_SECONDS,
+        progress: Progress | None = None,
+    ) -> None:
         """Search the profiled rows for classes; put what is found beside what is in use."""
         self._is_refreshing = False
         began = time.perf_counter()
         training = self.finder.training(self.array.cost_us())
-        found = self.finder.look(training)
+        found = self.finder.look(training, seconds_max, self.mesh, progress)
         self._look_us = spent_us = (time.perf_counter() - began) * 1e6
         self.profiling_us += spent_us
         totals.profiling_us += spent_us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.content.pruning import useless_attribute
-from eddyline.mesh import Found, MeshOptions, TrainingSet, find_mesh
+from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
 from eddyline.operators import Batch
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering.policy import FloatArray
@@ -94,12 +95,22 @@ class ClassFinder:
                 self.rejected[name] = why
         return TrainingSet(columns, drops, cost_us)
 
-    def look(self, training: TrainingSet) -> Found:
-        """Search for a mesh among the remembered rows."""
+    def look(
+        self,
+        training: TrainingSet,
+        seconds_max: float | None,
+        current: Mesh | None = None,
+        progress: Progress | None = None,
+    ) -> Found:
+        """Search for a mesh among the remembered rows, for at most so long."""
         self.looks += 1
         self._looked_at, self._new = self._count, 0
         self._seed += 1
-        found = find_mesh(training, self.options, self._seed)
+        options = self.options
+        if seconds_max is not None:
+            limits = (seconds_max, options.seconds_max or seconds_max)
+            options = dataclasses.replace(options, seconds_max=min(limits))
+        found = find_mesh(training, options, self._seed, progress, current)
         used = found.mesh.tree.attributes if found.mesh else []
         for attribute in training.columns:
             if attribute not in used:

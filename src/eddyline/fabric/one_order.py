@@ -15,6 +15,7 @@ from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.segment import Segment, Write, WrittenOrderEstimate, merge
 from eddyline.fabric.totals import Totals
 from eddyline.fabric.trial import Refused, Trial
+from eddyline.mesh import Progress
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import Change, Evidence, Policy
@@ -107,7 +108,7 @@ class OneOrder(Segment):
         self._resume_costs(known["cost_us"], RESUMED_ROWS)
         self.policy.teach(unpack_tuples(known["tuples"], len(self.array)))
 
-    def train(self, batch: Batch, totals: Totals) -> None:
+    def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the order that is best for these rows."""
         if self._learns:
             self._learn_from(self._drops_of_all(batch, totals))

@@ -16,6 +16,7 @@ from eddyline.fabric.segment import Segment
 from eddyline.fabric.strategy import RoutingPolicy, make_segment
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Journal, Record
+from eddyline.mesh import Progress
 from eddyline.operators import Batch, ColumnReader, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import AsWritten
@@ -162,11 +163,13 @@ class Router:
         self._rows_next = self.options.chunk_rows
         self._write("start", {"order": self.order()})
 
-    def train(self, columns: Sequence[pa.Array], rows: int) -> None:
-        """Learn from rows that every predicate is to judge, without judging them."""
+    def train(
+        self, columns: Sequence[pa.Array], rows: int, progress: Progress | None = None
+    ) -> None:
+        """Learn from rows that every predicate may judge, without a verdict on them."""
         batch = Batch(columns, self.readers, rows)
         for segment in self.segments:
-            segment.train(batch, self.totals)
+            segment.train(batch, self.totals, progress)
 
     # --- inside ------------------------------------------------------------------------------
 

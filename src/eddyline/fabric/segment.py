@@ -16,6 +16,7 @@ import numpy as np
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.operator_array import OperatorArray, Trail
 from eddyline.fabric.totals import Totals
+from eddyline.mesh import Progress
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering.policy import FloatArray, IntArray
@@ -81,7 +82,7 @@ class Segment(abc.ABC):
         """Start from what another segment of the same predicates has learnt."""
 
     @abc.abstractmethod
-    def train(self, batch: Batch, totals: Totals) -> None:
+    def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Learn from rows that are not to be judged: every predicate may be evaluated on all."""
 
     def judge_alone(self, batch: Batch, errors: HeldErrors, totals: Totals) -> BoolArray:

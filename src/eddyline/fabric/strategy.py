@@ -18,7 +18,6 @@ from eddyline.profile import Budget
 #: A name, a policy that orders filters, or options of a policy that finds classes of rows.
 RoutingPolicy = str | Policy | ContentOptions | MeshOptions
 
-WORKER_SEARCH_SECONDS = 0.25
 POLICY_NAMES = ("auto", *POLICIES, "content", "mesh")
 
 
@@ -82,11 +81,7 @@ def make_segment(
     ordering = make_policy("auto" if finds_classes(policy) else policy)
     ordering.start(len(operators), seed=seeds[0])
     if can_classify and finds_classes(policy):
-        mesh_options = (
-            policy
-            if isinstance(policy, MeshOptions)
-            else MeshOptions(seconds_max=WORKER_SEARCH_SECONDS)
-        )
+        mesh_options = policy if isinstance(policy, MeshOptions) else MeshOptions()
         return ByMesh(
             operators,
             indices,

@@ -16,13 +16,16 @@ from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.mesh import Mesh, RowClass, with_uncertainty
 from eddyline.mesh.optimal import optimal
 from eddyline.mesh.routes import ROUTE_FINDERS
-from eddyline.mesh.starts import STARTS
+from eddyline.mesh.starts import STARTS, continuing
 from eddyline.mesh.stop import Stop
 from eddyline.mesh.training import TrainingSet
 from eddyline.ordering.static import ordering_cost, reach_counts
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+#: Called with the number of an iteration and the best cost so far.
+Progress = Callable[[int, float], None]
 
 SEARCHES = ("ii", "sa", "opt")
 ROWS_MIN = 24
@@ -112,9 +115,13 @@ def search_solution(
     training: TrainingSet,
     options: MeshOptions,
     rng: np.random.Generator,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Progress | None = None,
+    current: Mesh | None = None,
 ) -> tuple[Solution, MeshProblem, Stop]:
-    """Condense the sample and look for the cheapest mesh."""
+    """Condense the sample and look for the cheapest mesh, from the current one if there is one."""
+    start = STARTS[options.start]
+    if current is not None:
+        start = continuing(current.classify(training.columns))
     condensed = condense(training, options.tuples_max)
     problem = MeshProblem(
         training,
@@ -127,14 +134,14 @@ def search_solution(
     if options.search == "sa":
         temperatures = 16 * options.iterations_max
         stop = Stop(temperatures, temperatures, options.seconds_max, progress)
-        solution = simulated_annealing(problem, STARTS[options.start], stop, rng)
+        solution = simulated_annealing(problem, start, stop, rng)
     else:
         stop = Stop(options.iterations_max, options.iterations_max, options.seconds_max, progress)
         if options.search == "opt":
             solution = optimal(problem)
             stop.reason = "all partitions"
         else:
-            solution = iterative_improvement(problem, STARTS[options.start], stop, rng)
+            solution = iterative_improvement(problem, start, stop, rng)
     return solution, problem, stop
 
 
@@ -142,13 +149,27 @@ def find_mesh(
     training: TrainingSet,
     options: MeshOptions | None = None,
     seed: int | None = None,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Progress | None = None,
+    current: Mesh | None = None,
 ) -> Found:
     """Return the best mesh for rows like these, if it beats one order for all of them.
 
     The mesh is made from two thirds of the rows and judged on the others: with few rows and many
     attributes there is always a mesh that suits the rows it was made from. If it saves enough, the
     mesh that is returned is made from all rows.
+
+    Parameters
+    ----------
+    training
+        Sampled rows.
+    options
+        Of the search.
+    seed
+        For everything random.
+    progress
+        Called after each iteration with its number and the best cost so far.
+    current
+        A mesh in use, to start from.
 
     Examples
     --------
@@ -169,7 +190,7 @@ def find_mesh(
     shuffled = rng.permutation(training.rows)
     held_back = training.rows // 3
     fitted, judged = training.subset(shuffled[held_back:]), training.subset(shuffled[:held_back])
-    tried, tried_problem, tried_stop = search_solution(fitted, options, rng)
+    tried, tried_problem, tried_stop = search_solution(fitted, options, rng, progress, current)
     single = tried_problem.route_of(tuple(range(len(tried_problem.tuples))))[0]
     overhead_us = len(tried.routes) * options.overheads.route_us
     saved_us = _row_costs(judged, single) - _row_costs_in(judged, tried, single) - overhead_us
@@ -187,7 +208,7 @@ def find_mesh(
             noise_us,
             single_us,
         )
-    solution, problem, stop = search_solution(training, options, rng, progress)
+    solution, problem, stop = search_solution(training, options, rng, progress, current)
     return Found(
         _to_mesh(training, solution, problem, options) if len(solution.tree.labels) > 1 else None,
         tried_problem.explored + problem.explored,

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eddyline.mesh.cost import MeshProblem, Partition
+
+IntArray = NDArray[np.int64]
 
 SIMILAR = 0.25
 RANDOM_PICKS = 10
@@ -63,6 +66,27 @@ def random_pick(problem: MeshProblem, rng: np.random.Generator) -> Partition:
     """Return the cheapest of some random partitions."""
     picks = [random_partition(len(problem.tuples), rng) for _ in range(RANDOM_PICKS)]
     return min(picks, key=lambda partition: problem.evaluate(partition).cost_us)
+
+
+def continuing(labels: IntArray) -> Start:
+    """Start from a mesh that is in use: group training tuples as it classifies most of their rows.
+
+    Parameters
+    ----------
+    labels
+        The class that the mesh in use gives to each training row.
+    """
+
+    def start(problem: MeshProblem, rng: np.random.Generator) -> Partition:
+        groups: dict[int, int] = {}
+        partition = []
+        for rows in problem.tuples:
+            values, counts = np.unique(labels[rows], return_counts=True)
+            most = int(values[np.argmax(counts)])
+            partition.append(groups.setdefault(most, len(groups)))
+        return tuple(partition)
+
+    return start
 
 
 def extreme_1(problem: MeshProblem, rng: np.random.Generator) -> Partition:

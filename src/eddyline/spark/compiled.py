@@ -20,6 +20,7 @@ from eddyline.spark.class_lines import class_lines
 from eddyline.spark.filters import filter_by
 from eddyline.spark.native import learn_native, may_raise, mesh_to_column, route_to_column
 from eddyline.spark.predicates import NativePredicate
+from eddyline.spark.progress import search_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -138,7 +139,10 @@ def _learn_run(
     by = list(usable_columns(sample)) if classify_by is None else classify_by
     attributes = candidate_attributes(sample, by, ())
     in_jvm = dataclasses.replace(options, overheads=JVM_OVERHEADS)
-    found, training, rejected = learn_native(sample, conditions, attributes, in_jvm, seed)
+    with search_progress("looking for classes of rows") as progress:
+        found, training, rejected = learn_native(
+            sample, conditions, attributes, in_jvm, seed, progress
+        )
     stage.rejected |= rejected
     names = [predicate.name for predicate in run.predicates]
     if training.rows:

@@ -114,6 +114,16 @@ class Learnt:
             lines += class_lines(mesh, own, "in Python", rows, seen @ cost_us)
         return lines
 
+    def pairs(self) -> dict[str, str]:
+        """Return which column classifies rows for which predicate, for any worker."""
+        with self._lock:
+            return {
+                predicate: column
+                for segments in self._newest.values()
+                for segment in segments
+                for predicate, column in segment.get("pairs", {}).items()
+            }
+
     def rejected(self) -> dict[str, str]:
         """Return the columns that were found to tell nothing, and why."""
         with self._lock:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from eddyline.content.pruning import useless_attribute
-from eddyline.mesh import Found, Mesh, MeshOptions, TrainingSet, find_mesh
+from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
 from eddyline.spark.predicates import NativePredicate, without_literals
@@ -66,6 +66,7 @@ def learn_native(
     attributes: Mapping[str, Column],
     options: MeshOptions,
     seed: int | None,
+    progress: Progress | None = None,
 ) -> tuple[Found, TrainingSet, dict[str, str]]:
     """Evaluate all conditions on the sample, time each of them, and search for a mesh.
 
@@ -106,7 +107,7 @@ def learn_native(
         else [1.0] * len(conditions)
     )
     training = TrainingSet(columns, ~passed, cost_us)
-    found = find_mesh(training, options, seed)
+    found = find_mesh(training, options, seed, progress)
     used = found.mesh.tree.attributes if found.mesh else []
     rejected |= {name: "tells nothing that pays" for name in columns if name not in used}
     return found, training, rejected

@@ -253,6 +253,8 @@ class Where:
         import numpy as np
         import pyarrow as pa
 
+        from eddyline.spark.progress import search_progress
+
         table = sample.limit(SAMPLE_ROWS_MAX).toArrow().combine_chunks()
         if table.num_rows == 0:
             self._note("no sample", {"instead": "the sample is empty; nothing is known beforehand"})
@@ -263,7 +265,8 @@ class Where:
             rows = np.sort(rng.choice(rows, TRAINING_ROWS_MAX, replace=False))
         router = plan.make()
         batch = table.take(pa.array(rows)).combine_chunks().to_batches()[0]
-        router.train(batch.columns, batch.num_rows)
+        with search_progress("looking for classes of rows") as progress:
+            router.train(batch.columns, batch.num_rows, progress)
         router.close()
         self._learnt.write(router.journal)
         return router.knowledge()
@@ -347,6 +350,7 @@ class Where:
                 *[line for stage in self._compiled for line in stage.class_lines()],
                 *self._learnt.classes(self._segment_names()),
             ],
+            pairs=self._learnt.pairs(),
             rejected={
                 **{name: why for stage in self._compiled for name, why in stage.rejected.items()},
                 **self._learnt.rejected(),

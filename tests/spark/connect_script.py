@@ -59,6 +59,29 @@ def stream(spark) -> dict:
     }
 
 
+def classes(spark) -> dict:
+    """Rows of two kinds, each dropped by another condition: in the JVM and in Python."""
+    df = spark.range(0, 8_000, 1, 2).selectExpr(
+        "id",
+        "if(id % 2 = 0, 'even', 'odd') AS kind",
+        "concat(id, if(id % 2 = 0 AND id % 20 != 0, ' drop', ' keep')) AS a",
+        "concat(id, if(id % 2 = 1 AND id % 21 != 0, ' drop', ' keep')) AS b",
+    )
+    conditions = [f"length(sha2(repeat({n}, 20), 512)) > 0 and {n} like '%keep'" for n in "ab"]
+    expected = sorted(row.id for row in df.filter(" AND ".join(conditions)).collect())
+    native = el.where(*conditions, policy="mesh", seed=0)
+
+    def keep(text):
+        return "keep" in max(text for _ in range(100))
+
+    python = el.where(el.udf(keep, "a"), el.udf(keep, "b"), policy="mesh", seed=0)
+    found = {}
+    for name, f in (("native", native), ("python", python)):
+        ids = sorted(row.id for row in df.transform(f).collect())
+        found[name] = {"same": ids == expected, "classes": len(f.report().classes)}
+    return found
+
+
 def bad_column(spark) -> str:
     try:
         spark.range(5).transform(el.where(el.udf(lambda x: True, "nope", name="p")))
@@ -79,6 +102,7 @@ if __name__ == "__main__":
         "wrong": batch(session),
         "report": report(session),
         "stream": stream(session),
+        "classes": classes(session),
         "bad_column": bad_column(session),
     }
     pathlib.Path(sys.argv[1]).write_text(json.dumps(answer))

@@ -48,3 +48,8 @@ def test_streaming(answer) -> None:
 
 def test_bad_input_is_named_before_the_job_starts(answer) -> None:
     assert "predicate 'p': no column 'nope'" in answer["bad_column"]
+
+
+def test_classes_of_rows_in_connect(answer) -> None:
+    for plane in ("native", "python"):
+        assert answer["classes"][plane] == {"same": True, "classes": 2}, plane

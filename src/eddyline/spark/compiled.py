@@ -29,7 +29,6 @@ Note = Callable[[str, dict[str, Any]], None]
 
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 PILOT_ROWS = 2_000
-PILOT_SHARE = 0.1
 
 
 @dataclass
@@ -90,8 +89,14 @@ class CompiledStage:
 
 
 def pilot_sample(df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0) -> DataFrame:
-    """Return some rows of a batch DataFrame, without reading all of it."""
-    return df.sample(fraction=PILOT_SHARE, seed=seed).limit(rows)
+    """Return rows of a batch DataFrame, picked at random from all of it.
+
+    This reads the DataFrame once. The first rows would cost less, but data that lies in the order in
+    which it came is not alike at the beginning and at the end.
+    """
+    from pyspark.sql import functions as F
+
+    return df.orderBy(F.rand(seed)).limit(rows)
 
 
 def compile_stage(
@@ -116,7 +121,7 @@ def compile_stage(
             {"why": "a predicate that could fail on some rows keeps its written place"},
         )
         return stage
-    rows = pilot_sample(df) if sample is None else sample.limit(PILOT_ROWS)
+    rows = pilot_sample(df if sample is None else sample)
     for run in runs:
         if len(run.predicates) > 1:
             _learn_run(run, rows, classify_by, options, seed, note, stage)

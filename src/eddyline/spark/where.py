@@ -73,7 +73,7 @@ def where(
         Columns that may tell classes of rows apart. None: the predicates' arguments and others.
     sample
         A batch DataFrame with the same columns, to learn routes from before the first row. Without
-        it, `mesh` reads some rows of a batch DataFrame beforehand.
+        it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random.
     name
         For reports.
     seed

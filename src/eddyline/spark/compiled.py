@@ -89,14 +89,15 @@ class CompiledStage:
 
 
 def pilot_sample(df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0) -> DataFrame:
-    """Return rows of a batch DataFrame, picked at random from all of it.
+    """Return rows of a batch DataFrame, picked at random from all of it, and held on the driver.
 
-    This reads the DataFrame once. The first rows would cost less, but data that lies in the order in
-    which it came is not alike at the beginning and at the end.
+    This reads the DataFrame once. The first rows would cost less, but data that lies in the order
+    in which it came is not alike at the beginning and at the end.
     """
     from pyspark.sql import functions as F
 
-    return df.orderBy(F.rand(seed)).limit(rows)
+    picked = df.orderBy(F.rand(seed)).limit(rows).toArrow()
+    return df.sparkSession.createDataFrame(picked, schema=df.schema)
 
 
 def compile_stage(

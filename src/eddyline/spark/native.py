@@ -120,7 +120,7 @@ def time_conditions(sample: DataFrame, conditions: Sequence[Column], rows: int) 
     from the time that a job takes anyway.
     """
     spark = sample.sparkSession
-    kept = F.broadcast(spark.createDataFrame(sample.toArrow(), schema=sample.schema))
+    kept = F.broadcast(sample)
 
     def seconds(column: Column, copies: int) -> float:
         many = spark.range(copies).withColumnRenamed("id", "_copy").crossJoin(kept)

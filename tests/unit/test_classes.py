@@ -252,3 +252,81 @@ def test_a_class_that_the_mesh_does_not_know_is_learnt():
     drift = [r.numbers.get("class", "") for r in router.journal.of_kind("drift")]
     assert "rows unlike all that the classes were found in" in drift
     assert "new k1" in str(router.segments[0].mesh.words(["a", "b", "c", "d"]))
+
+
+class TestWhatLearningMustNotBreak:
+    def test_a_column_of_the_mesh_that_becomes_constant(self):
+        router = make_router("auto")
+        route_all(router, make_data(0, 60_000)[0])
+        assert router.segments[0].mesh is not None
+        columns, _ = make_data(3, 80_000)
+        rng = np.random.default_rng(3)
+        passed = rng.random((80_000, OPERATORS)) < [0.9, 0.9, 0.9, 0.2]
+        columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+        columns[5] = pa.array(["k1"] * 80_000)
+        assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+
+    def test_dates_that_python_cannot_hold(self):
+        columns, passed = make_data(0, 20_000)
+        columns[6] = pa.array(np.full(20_000, 3_000_000, dtype=np.int32)).cast(pa.date32())
+        router = make_router("auto")
+        assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+
+    @pytest.mark.parametrize("policy", ["auto", "content"])
+    def test_knowledge_from_a_plan_with_other_columns(self, policy):
+        router = make_router(policy)
+        columns, passed = make_data(0, 60_000)
+        route_all(router, columns)
+        names = [f"p{n}" for n in range(OPERATORS)]
+        heir = Router(
+            [Counted(name, n) for n, name in enumerate(names)],
+            [ColumnReader(name) for name in (*names, "id", "noise")],
+            policy,
+            options=RouterOptions(costs_us=(10.0,) * OPERATORS, seed=0),
+            attributes={"noise": OPERATORS + 1, "id": OPERATORS},
+        )
+        heir.resume(router.knowledge())
+        without_kind = [*columns[:5], columns[6]]
+        assert route_all(heir, without_kind).tolist() == passed.all(axis=1).tolist()
+
+    def test_a_column_that_changed_its_type(self):
+        router = make_router("auto")
+        columns, passed = make_data(0, 60_000)
+        route_all(router, columns)
+        heir = make_router("auto")
+        heir.resume(router.knowledge())
+        columns[5] = pa.array(np.arange(60_000) % 3)
+        assert route_all(heir, columns).tolist() == passed.all(axis=1).tolist()
+        assert heir.journal.of_kind("classes ended")
+
+    def test_a_wheel_that_never_drops_anything(self):
+        wheel = Wheel(2, seed=0)
+        for _ in range(10_000):
+            wheel.feed_back(0, 4_096, 0, 1.0)
+            wheel.feed_back(1, 4_096, 0, 1.0)
+        assert wheel.draw((0, 1)) in (0, 1)
+
+    def test_the_written_order_is_estimated_right_when_batches_have_one_class_each(self):
+        router = make_router("auto")
+        route_all(router, make_data(0, 60_000)[0])
+        assert router.segments[0].mesh is not None
+        columns, passed = make_data(1, 60_000)
+        order = np.argsort([kind or "" for kind in columns[5].to_pylist()], kind="stable")
+        columns = [column.take(pa.array(order)) for column in columns]
+        before = router.totals.written_seen.copy()
+        route_all(router, columns)
+        written = router.totals.written_seen - before
+        assert written[0] == pytest.approx(60_000, rel=0.02)
+        reach = np.logical_and.accumulate(passed, axis=1)[:, :-1].sum(axis=0)
+        assert written[1:].tolist() == pytest.approx(reach.tolist(), rel=0.3)
+
+
+def test_running_selectivities_are_not_overwritten_by_old_counts():
+    router = make_router("content")
+    route_all(router, make_data(0, 40_000)[0])
+    rng = np.random.default_rng(4)
+    columns, _ = make_data(4, 40_000)
+    passed = rng.random((40_000, OPERATORS)) < [0.1, 0.9, 0.9, 0.9]
+    columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+    route_all(router, columns)
+    assert router.segments[0].content.overall[0] == pytest.approx(0.1, abs=0.05)

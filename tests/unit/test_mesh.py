@@ -131,7 +131,7 @@ def test_the_number_of_partitions_is_a_bell_number():
     assert [sum(1 for _ in partitions(n)) for n in range(1, 8)] == [1, 2, 5, 15, 52, 203, 877]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(16))
 def test_opt_qm_equals_brute_force(seed):
     problem = make_problem(seed, tuples=5)
     brute = min(problem.evaluate(partition).cost_us for partition in partitions(5))
@@ -215,6 +215,8 @@ def test_bad_options_are_refused():
         MeshOptions(seconds_max=0.0)
     with pytest.raises(EddylineError, match="search is 'best'"):
         MeshOptions(search="best")
+    with pytest.raises(EddylineError, match="at most 12 training tuples"):
+        MeshOptions(search="opt")
 
 
 def test_uncertain_steps_keep_every_operator_once():

@@ -161,6 +161,7 @@ class ContentLearns:
         self.pruned_attributes: BoolArray = np.zeros(attributes, dtype=bool)
         self.profiled = 0
         self._sampled = 0
+        self._is_observed = np.zeros(operators, dtype=bool)
 
     # --- optimisation: one operator at a time -------------------------------------------------
 
@@ -197,7 +198,7 @@ class ContentLearns:
             best = NO_ATTRIBUTE
         self.classifier[operator] = best
         sampled = self.rows_in[0].sum() if len(self.rows_in) else 0
-        if sampled:
+        if sampled and not self._is_observed[operator]:
             self.overall[operator] = self.rows_out[0].sum() / sampled
         if best not in (NO_ATTRIBUTE, before):  # else the running values are the better ones
             into, out = self.rows_in[best], self.rows_out[best]
@@ -275,6 +276,7 @@ class ContentLearns:
         rows = len(passed)
         if rows == 0:
             return
+        self._is_observed[operator] = True
         memory = self.options.memory
         kept = memory**rows
         share_passed = np.count_nonzero(passed) / rows

@@ -35,6 +35,8 @@ def useless_type(kind: pa.DataType) -> str | None:
     """
     if pa.types.is_nested(kind):
         return f"a {str(kind).split('<')[0]} is no single value"
+    if pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+        return str(kind).split("<")[0]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return "binary"
     return None
@@ -60,6 +62,11 @@ def useless_attribute(values: pa.Array) -> str | None:
     by_type = useless_type(values.type)
     if by_type is not None or len(values) < ROWS_MIN:
         return by_type
+    if pa.types.is_temporal(values.type):
+        try:
+            pc.min_max(values).as_py()
+        except (OverflowError, ValueError):
+            return "dates that Python cannot hold"
     distinct = pc.count_distinct(values, mode="all").as_py()
     if distinct == 1:
         return "constant"

@@ -102,7 +102,7 @@ class ByContent(Segment):
             "order": list(self._order),
             "tuples": "",
             "cost_us": self._known_costs(),
-            "classifier": self.content.classifier.tolist(),
+            "classifier": [self._name_of(a) for a in self.content.classifier.tolist()],
             "detailed": self.content.detailed.round(4).tolist(),
             "overall": self.content.overall.round(4).tolist(),
             "rejected": self.rejected,
@@ -112,7 +112,11 @@ class ByContent(Segment):
     def resume(self, known: dict[str, Any]) -> None:
         """Start from what another segment of the same predicates has learnt."""
         self._resume_costs(known["cost_us"], RESUMED_ROWS)
-        self.content.classifier[:] = known["classifier"]
+        if "classifier" not in known:  # learnt where there was no column to classify by
+            return
+        positions = {name: number for number, name in enumerate(self._names)}
+        for operator, name in enumerate(known["classifier"]):
+            self.content.classifier[operator] = positions.get(name, NO_ATTRIBUTE)
         self.content.detailed[:] = known["detailed"]
         self.content.overall[:] = known["overall"]
         self._first_look_left = self._warm_rows = 0
@@ -288,7 +292,7 @@ class ByContent(Segment):
         )
         self._first_look.append((self._partition(batch, picked, self._candidates()), drops))
         self._first_look_left -= len(picked)
-        self._written.learn(drops)
+        self._written.learn(drops[drops.any(axis=1)])
         spent_us = (time.perf_counter() - began) * 1e6
         self._looking_us += spent_us
         totals.profiling_us += spent_us

@@ -79,6 +79,7 @@ class ByMesh(OneOrder):
         self._look_us = 0.0
         self._is_refreshing = False
         self._labels: list[int] = []
+        self._unknown_rows = 0
         self._seed = seed
 
     def knowledge(self) -> dict[str, Any]:
@@ -116,17 +117,16 @@ class ByMesh(OneOrder):
         self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
     ) -> list[Trail]:
         self._labels = []
+        self._unknown_rows = 0
+        self._is_one_order = self._swap is None and self.mesh is None
         if self._swap is None:
             return self._send(self.mesh, batch, alive, errors, totals)
         rows = np.arange(batch.rows) if alive is None else alive
-        trails = []
-        for side, (mesh, own) in enumerate(
-            zip(
-                (self._swap.before, self._swap.after), self._swap.deal(rows, self._rng), strict=True
-            )
-        ):
+        swap, trails = self._swap, []
+        sides = zip((swap.before, swap.after), swap.deal(rows, self._rng), strict=True)
+        for side, (mesh, own) in enumerate(sides):
             sent = self._send(mesh, batch, own, errors, totals)
-            self._swap.add(side, sent)
+            swap.add(side, sent)
             trails += sent
         return trails
 
@@ -142,8 +142,12 @@ class ByMesh(OneOrder):
         if mesh is None:
             self._labels.append(DEFAULT)
             return [self.array.follow(RToken(self.order), batch, alive, errors, totals)]
+        try:
+            rusters = self._rusters(mesh, batch, alive)
+        except (pa.ArrowException, KeyError, OverflowError) as error:
+            return self._without_classes(error, batch, alive, errors, totals)
         trails = []
-        for label, rows in self._rusters(mesh, batch, alive):
+        for label, rows in rusters:
             if label == DEFAULT:
                 token = RToken(self.order)
             else:
@@ -151,6 +155,21 @@ class ByMesh(OneOrder):
             self._labels.append(label if mesh is self.mesh else DEFAULT)
             trails.append(self.array.follow(token, batch, rows, errors, totals))
         return trails
+
+    def _without_classes(
+        self,
+        error: Exception,
+        batch: Batch,
+        alive: Rows | None,
+        errors: HeldErrors,
+        totals: Totals,
+    ) -> list[Trail]:
+        """Go on in one order: the columns are not those that the classes were found with."""
+        self._write("classes ended", {"why": f"{type(error).__name__}: {error}"})
+        self._swap = None
+        self._adopt(None)
+        self._labels.append(DEFAULT)
+        return [self.array.follow(RToken(self.order), batch, alive, errors, totals)]
 
     def _rusters(
         self, mesh: Mesh, batch: Batch, alive: Rows | None
@@ -161,6 +180,7 @@ class ByMesh(OneOrder):
             for name in mesh.tree.attributes
         }
         labels = mesh.classify(columns)
+        self._unknown_rows += int(np.count_nonzero(labels == DEFAULT))
         rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
         counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
         rusters: list[tuple[int, Rows | None]] = []
@@ -259,8 +279,14 @@ class ByMesh(OneOrder):
         """Search the profiled rows for classes; put what is found beside what is in use."""
         self._is_refreshing = False
         began = time.perf_counter()
-        training = self.finder.training(self.array.cost_us())
-        found = self.finder.look(training, seconds_max, self.mesh, progress)
+        try:
+            training = self.finder.training(self.array.cost_us())
+            found = self.finder.look(training, seconds_max, self.mesh, progress)
+        except (pa.ArrowException, OverflowError, ValueError) as error:
+            # What cannot be learnt from must not stop the query.
+            self._write("look failed", {"why": f"{type(error).__name__}: {error}"})
+            self.finder.forget()
+            return
         self._look_us = spent_us = (time.perf_counter() - began) * 1e6
         self.profiling_us += spent_us
         totals.profiling_us += spent_us
@@ -307,6 +333,7 @@ class ByMesh(OneOrder):
             self._barred_until_rows = self._rows + 16_384 * 2 ** min(self._refusals, 16)
 
     def _adopt(self, mesh: Mesh | None) -> None:
+        self._end_trial("cut short")
         self.mesh = mesh
         classes = 0 if mesh is None else len(mesh.classes)
         self._promises = [BrokenPromise() for _ in range(classes)]
@@ -349,12 +376,7 @@ class ByMesh(OneOrder):
     def _is_mostly_unknown(self, trails: list[Trail]) -> bool:
         """Say whether many rows, for some time, have been of no known class."""
         rows = sum(trail.entered_count for trail in trails)
-        unknown = sum(
-            trail.entered_count
-            for label, trail in zip(self._labels, trails, strict=True)
-            if label == DEFAULT
-        )
-        return self._unknown.add(rows, float(unknown), UNKNOWN_SHARE_MAX * rows)
+        return self._unknown.add(rows, float(self._unknown_rows), UNKNOWN_SHARE_MAX * rows)
 
     def _say(self, mesh: Mesh | None) -> list[str]:
         if mesh is None:

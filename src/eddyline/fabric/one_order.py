@@ -61,6 +61,8 @@ class OneOrder(Segment):
         self._is_cold = True
         self._learns = policy.learns and len(operators) > 1
         self._was_short = False
+        #: Whether all rows of the last batch took the policy's order.
+        self._is_one_order = True
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -79,13 +81,14 @@ class OneOrder(Segment):
         self, batch: Batch, alive: Rows | None, errors: HeldErrors, totals: Totals
     ) -> Rows | None:
         """Return the rows, of those given, that no predicate of the segment drops."""
+        order = self.order
         trails = self._travel(batch, alive, errors, totals)
         seen, passed = self._book(trails)
         left = merge(trails)
         if self._learns:
             self._learn(batch, trails, seen, passed, totals)
             entered = sum(trail.entered_count for trail in trails)
-            order = self.policy.order if len(trails) == 1 else ()
+            order = order if self._is_one_order else ()
             left_count = batch.rows if left is None else len(left)
             totals.written_seen[self.array.indices] += self._written.seen(
                 entered, left_count, order, seen, passed
@@ -137,7 +140,7 @@ class OneOrder(Segment):
     ) -> None:
         """Profile if it is time to, tell the policy, act on its answer."""
         order = self.policy.order
-        if len(trails) == 1 and self.policy.watches_drift:
+        if self._is_one_order and self.policy.watches_drift:
             by_position = list(order)
             if self._drift.update(seen[by_position], (seen - passed)[by_position]):
                 self._notice_drift({"order": self.array.names(order)})
@@ -152,7 +155,7 @@ class OneOrder(Segment):
             change = self.policy.learn(evidence)
         if change is not None:
             self._take_up(change, evidence)
-        elif self._trial is not None and len(trails) == 1:
+        elif self._trial is not None and self._is_one_order:
             self._trial.add(rows, seen)
             if self._trial.is_over:
                 self._end_trial("reverted" if self._trial.is_worse(cost_us) else "kept")

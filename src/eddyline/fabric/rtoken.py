@@ -55,7 +55,7 @@ class Wheel:
         """Return one of the operators by chance."""
         some = list(choices)
         slices = self._dropped[some] / self._seen[some] / self._cost_us[some]
-        slices = np.maximum(slices, self._FLOOR * slices.max())
+        slices = np.maximum(slices, max(self._FLOOR * slices.max(), 1e-300))
         return int(some[self._rng.choice(len(some), p=slices / slices.sum())])
 
     def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:

@@ -18,6 +18,7 @@ from eddyline.mesh.training import TrainingSet
 from eddyline.mesh.tree import Tree, grow_tree
 from eddyline.ordering.static import ordering_cost
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Partition = tuple[int, ...]
 
@@ -177,3 +178,13 @@ class MeshProblem:
         return Solution(
             partition, tree, tuple(routes), tuple(shares), tuple(route_us), float(cost_us)
         )
+
+
+def row_costs(training: TrainingSet, order: tuple[int, ...]) -> FloatArray:
+    """Return what each row costs along the order."""
+    spent = np.zeros(training.rows)
+    alive = np.ones(training.rows, dtype=bool)
+    for operator in order:
+        spent[alive] += training.cost_us[operator]
+        alive &= ~training.drops[:, operator]
+    return spent

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eddyline.errors import EddylineError
-from eddyline.mesh.cost import MeshProblem, Partition, Solution
+from eddyline.mesh.cost import MeshProblem, Partition, Solution, row_costs
+
+FloatArray = NDArray[np.float64]
 
 TUPLES_MAX = 12  # 4.2 million partitions
 
@@ -19,8 +24,9 @@ def optimal(problem: MeshProblem) -> Solution:
     """Return the cheapest mesh.
 
     The number of partitions is a Bell number, so this is for small training sets. Not every
-    classifier has to be grown: what a partition's routes cost is a lower bound of what the mesh
-    costs, and partitions are looked at in the order of that bound until it exceeds the best mesh.
+    classifier has to be grown: no classifier can do better than to send each row along the cheapest
+    of the partition's routes. Partitions are looked at in the order of that bound, until it exceeds
+    the best mesh.
     """
     tuples = len(problem.tuples)
     if tuples > TUPLES_MAX:
@@ -28,7 +34,8 @@ def optimal(problem: MeshProblem) -> Solution:
             f"Opt-QM looks at every partition of the training tuples: {tuples} are too many, "
             f"at most {TUPLES_MAX}; condense the sample further or use another search"
         )
-    bounded = sorted((problem.bound_us(p), p) for p in partitions(tuples))
+    bound = _Bound(problem)
+    bounded = sorted((bound.of(p), p) for p in partitions(tuples))
     best: Solution | None = None
     for bound_us, partition in bounded:
         if best is not None and bound_us >= best.cost_us:
@@ -57,3 +64,27 @@ def partitions(tuples: int) -> Iterator[Partition]:
     for shorter in partitions(tuples - 1):
         for group in range(max(shorter, default=-1) + 2):
             yield (*shorter, group)
+
+
+class _Bound:
+    """The least that a mesh with some routes can cost, whatever its classifier."""
+
+    def __init__(self, problem: MeshProblem) -> None:
+        self._problem = problem
+        self._row_us: dict[tuple[int, ...], FloatArray] = {}
+        self._bounds: dict[frozenset[tuple[int, ...]], float] = {}
+
+    def of(self, partition: Partition) -> float:
+        members: dict[int, list[int]] = {}
+        for tuple_, group in enumerate(partition):
+            members.setdefault(group, []).append(tuple_)
+        routes = frozenset(self._problem.route_of(tuple(own))[0] for own in members.values())
+        if routes not in self._bounds:
+            cheapest = np.minimum.reduce([self._costs(route) for route in routes])
+            self._bounds[routes] = float(cheapest.mean()) + self._problem.overheads.route_us
+        return self._bounds[routes]
+
+    def _costs(self, route: tuple[int, ...]) -> FloatArray:
+        if route not in self._row_us:
+            self._row_us[route] = row_costs(self._problem.training, route)
+        return self._row_us[route]

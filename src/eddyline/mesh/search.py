@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from eddyline.errors import EddylineError
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
-from eddyline.mesh.cost import MeshProblem, Overheads, Solution
+from eddyline.mesh.cost import MeshProblem, Overheads, Solution, row_costs
 from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.mesh import Mesh, RowClass, with_uncertainty
+from eddyline.mesh.optimal import TUPLES_MAX as OPTIMAL_TUPLES_MAX
 from eddyline.mesh.optimal import optimal
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.mesh.starts import STARTS, continuing
@@ -73,6 +74,11 @@ class MeshOptions:
         ):
             if value not in known:
                 raise EddylineError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+        if self.search == "opt" and self.tuples_max > OPTIMAL_TUPLES_MAX:
+            raise EddylineError(
+                f"search is 'opt' and tuples_max {self.tuples_max}: looking at every partition "
+                f"takes at most {OPTIMAL_TUPLES_MAX} training tuples"
+            )
         if self.tuples_max < 2:
             raise EddylineError(f"tuples_max is {self.tuples_max}; it must be at least 2")
         if self.seconds_max is not None and self.seconds_max <= 0:
@@ -120,7 +126,7 @@ def search_solution(
 ) -> tuple[Solution, MeshProblem, Stop]:
     """Condense the sample and look for the cheapest mesh, from the current one if there is one."""
     start = STARTS[options.start]
-    if current is not None:
+    if current is not None and set(current.tree.attributes) <= set(training.columns):
         start = continuing(current.classify(training.columns))
     condensed = condense(training, options.tuples_max)
     problem = MeshProblem(
@@ -193,8 +199,8 @@ def find_mesh(
     tried, tried_problem, tried_stop = search_solution(fitted, options, rng, progress, current)
     single = tried_problem.route_of(tuple(range(len(tried_problem.tuples))))[0]
     overhead_us = len(tried.routes) * options.overheads.route_us
-    saved_us = _row_costs(judged, single) - _row_costs_in(judged, tried, single) - overhead_us
-    single_us = float(_row_costs(judged, single).mean())
+    saved_us = row_costs(judged, single) - _row_costs_in(judged, tried, single) - overhead_us
+    single_us = float(row_costs(judged, single).mean())
     saving_us = float(saved_us.mean())
     noise_us = float(saved_us.std()) / np.sqrt(len(saved_us))
     pays = len(tried.routes) > 1 and saving_us - noise_us > options.gain_min * single_us
@@ -249,24 +255,14 @@ def _visits(route: tuple[int, ...], drops: BoolArray) -> tuple[float, ...]:
     return tuple(visits.tolist())
 
 
-def _row_costs(training: TrainingSet, order: tuple[int, ...]) -> FloatArray:
-    """Return what each row costs along the order."""
-    spent = np.zeros(training.rows)
-    alive = np.ones(training.rows, dtype=bool)
-    for operator in order:
-        spent[alive] += training.cost_us[operator]
-        alive &= ~training.drops[:, operator]
-    return spent
-
-
 def _row_costs_in(
     training: TrainingSet, solution: Solution, default: tuple[int, ...]
 ) -> FloatArray:
     """Return what each row costs in a mesh; rows of no known class take the default route."""
     predicted = solution.tree.classify(training.columns)
-    spent = _row_costs(training, default)
+    spent = row_costs(training, default)
     for label, route in enumerate(solution.routes):
         own = np.flatnonzero(predicted == label)
         if len(own):
-            spent[own] = _row_costs(training.subset(own), route)
+            spent[own] = row_costs(training.subset(own), route)
     return spent

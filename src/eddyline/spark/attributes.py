@@ -33,10 +33,27 @@ def is_usable(kind: DataType) -> bool:
     return isinstance(kind, _USABLE) and collation == "UTF8_BINARY"
 
 
+def quoted(name: str) -> str:
+    """Return a column's name as it is written in SQL.
+
+    Examples
+    --------
+    >>> print(quoted("we`ird.name"))
+    `we``ird.name`
+
+    """
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
 def usable_columns(df: DataFrame) -> dict[str, DataType]:
     """Return the columns that can tell rows apart, with their types."""
-    counted = Counter(df.columns)
-    return {f.name: f.dataType for f in df.schema if counted[f.name] == 1 and is_usable(f.dataType)}
+    counted = Counter(name.lower() for name in df.columns)
+    return {
+        f.name: f.dataType
+        for f in df.schema
+        if counted[f.name.lower()] == 1 and is_usable(f.dataType)
+    }
 
 
 def candidate_attributes(
@@ -61,11 +78,11 @@ def candidate_attributes(
                     f"classify_by names {name!r}, which cannot tell rows apart: only one column of "
                     f"that name, with numbers, text, booleans, dates or timestamps, can"
                 )
-        return {name: F.col(f"`{name}`") for name in classify_by}
-    chosen = {name: F.col(f"`{name}`") for name in arguments if name in usable}
+        return {name: F.col(quoted(name)) for name in classify_by}
+    chosen = {name: F.col(quoted(name)) for name in arguments if name in usable}
     others = [name for name in usable if name not in chosen]
     for name in others[:OTHERS_MAX]:
-        column = F.col(f"`{name}`")
+        column = F.col(quoted(name))
         if isinstance(usable[name], StringType):
             column = F.when(F.char_length(column) <= TEXT_MAX, column)
         chosen[name] = column

@@ -15,7 +15,7 @@ from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import by_dynamic_programming
 from eddyline.report import ClassLine
-from eddyline.spark.attributes import candidate_attributes, usable_columns
+from eddyline.spark.attributes import candidate_attributes, quoted, usable_columns
 from eddyline.spark.class_lines import class_lines
 from eddyline.spark.filters import filter_by
 from eddyline.spark.native import learn_native, may_raise, mesh_to_column, route_to_column
@@ -24,6 +24,7 @@ from eddyline.spark.progress import search_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 Note = Callable[[str, dict[str, Any]], None]
 
@@ -52,16 +53,25 @@ class CompiledStage:
         The same, in runs within which the order does not matter.
     rejected
         Columns that tell nothing about the rows, and why.
+    types
+        Of the columns that may classify rows.
+    is_learnt
+        Whether there were rows to learn from.
     """
 
     predicates: list[NativePredicate]
     runs: list[NativeRun]
     rejected: dict[str, str] = field(default_factory=dict)
+    types: dict[str, DataType] = field(default_factory=dict)
+    is_learnt: bool = False
 
     def suits(self, df: DataFrame, predicates: Sequence[NativePredicate]) -> bool:
         """Say whether this is the stage of these predicates, and the DataFrame has its columns."""
         needed = {a for run in self.runs if run.mesh for a in run.mesh.tree.attributes}
-        return list(predicates) == self.predicates and needed <= set(df.columns)
+        usable = usable_columns(df)
+        return list(predicates) == self.predicates and all(
+            usable.get(name) == self.types[name] for name in needed
+        )
 
     def apply(self, df: DataFrame) -> DataFrame:
         """Filter the DataFrame."""
@@ -70,12 +80,13 @@ class CompiledStage:
         for run in self.runs:
             conditions = [predicate.column() for predicate in run.predicates]
             if run.mesh is not None:
-                attributes = {name: F.col(f"`{name}`") for name in run.mesh.tree.attributes}
+                attributes = {name: F.col(quoted(name)) for name in run.mesh.tree.attributes}
                 df = df.filter(mesh_to_column(run.mesh, conditions, attributes, run.order))
-            elif len(conditions) > 1:
+            elif run.order != tuple(range(len(conditions))):
                 df = df.filter(route_to_column(run.order, conditions))
-            else:
-                df = filter_by(df, run.predicates[0])
+            else:  # plain filters, which Spark may push down to the source
+                for predicate in run.predicates:
+                    df = filter_by(df, predicate)
         return df
 
     def class_lines(self) -> list[ClassLine]:
@@ -89,15 +100,14 @@ class CompiledStage:
 
 
 def pilot_sample(df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0) -> DataFrame:
-    """Return rows of a batch DataFrame, picked at random from all of it, and held on the driver.
+    """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
 
     This reads the DataFrame once. The first rows would cost less, but data that lies in the order
     in which it came is not alike at the beginning and at the end.
     """
     from pyspark.sql import functions as F
 
-    picked = df.orderBy(F.rand(seed)).limit(rows).toArrow()
-    return df.sparkSession.createDataFrame(picked, schema=df.schema)
+    return df.orderBy(F.rand(seed)).limit(rows).persist()
 
 
 def compile_stage(
@@ -122,12 +132,14 @@ def compile_stage(
             {"why": "a predicate that could fail on some rows keeps its written place"},
         )
         return stage
-    rows = pilot_sample(df if sample is None else sample)
+    rows = pilot = pilot_sample(df if sample is None else sample)
+    stage.is_learnt = True
     for run in runs:
         if len(run.predicates) > 1:
             _learn_run(run, rows, classify_by, options, seed, note, stage)
         for predicate in run.predicates:  # what comes after sees only what is left
             rows = filter_by(rows, predicate)
+    pilot.unpersist()
     return stage
 
 
@@ -150,6 +162,7 @@ def _learn_run(
             sample, conditions, attributes, in_jvm, seed, progress
         )
     stage.rejected |= rejected
+    stage.types |= usable_columns(sample)
     names = [predicate.name for predicate in run.predicates]
     if training.rows:
         run.order = by_dynamic_programming(training.drops, training.cost_us)
@@ -174,11 +187,10 @@ def _learn_run(
 
 def _runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[list[NativePredicate]]:
     """Cut the predicates at those that must keep their place."""
-    ansi = str(df.sparkSession.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
     runs: list[list[NativePredicate]] = []
     fixed_before = True
     for predicate in predicates:
-        fixed = not predicate.deterministic or (ansi and may_raise(df, predicate))
+        fixed = not predicate.deterministic or may_raise(df, predicate)
         if fixed or fixed_before:
             runs.append([])
         runs[-1].append(predicate)

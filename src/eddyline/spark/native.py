@@ -32,32 +32,43 @@ TIMING_ROWS_MAX = 1_000_000
 TIMING_SECONDS = 0.04
 TIMING_ROUNDS = 2
 
-_MAY_RAISE = re.compile(
-    r"\bcast\s*\(|::|\b(?:element_at|to_date|to_timestamp|to_number|make_\w+|assert_true|raise_error|"
-    r"parse_\w+|decode|aes_\w+|unbase64|unhex|conv|factorial|date_add|date_sub|next_day|elt|int|"
-    r"bigint|double|date|timestamp)\s*\(|[-+*/%\[]|\b(?:div|mod)\b",
-    re.IGNORECASE,
+_HARMLESS = frozenset(
+    "and or not in between is null like ilike rlike regexp case when then else end if coalesce nvl "
+    "ifnull nullif isnull isnotnull isnan greatest least length char_length character_length "
+    "octet_length lower upper lcase ucase trim ltrim rtrim btrim substring substr left right instr "
+    "locate position concat concat_ws replace translate reverse repeat lpad rpad initcap ascii "
+    "startswith endswith contains regexp_like regexp_count regexp_extract regexp_replace "
+    "regexp_instr regexp_substr get_json_object md5 sha sha1 sha2 crc32 xxhash64 hash soundex "
+    "levenshtein bit_length array_contains size".split()
 )
-
-
-_RISKY_CAST = re.compile(r"cast\((?:(?! as ).)* as (?!string\b|binary\b)")
+_CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
+_RISKY_OPERATOR = re.compile(r"[-+*/%\[\]]|::|\b(?:div|mod)\b", re.IGNORECASE)
+_PATTERN_FROM_COLUMN = re.compile(
+    r"\b(?:rlike|regexp)\s+[\w`]|\b(?:rlike|regexp_\w+)\s*\([^,()]*,\s*[\w`]", re.IGNORECASE
+)
+_CAST_TARGET = re.compile(r" as ([a-z]\w*)", re.IGNORECASE)
 
 
 def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
     """Say whether a condition of Spark's could fail on some row, as far as its text tells.
 
     Such a condition keeps its written place: one written before it may be there to protect it.
-    Arithmetic can overflow and casts can fail, also those that Spark adds to make types fit. In a
-    Column, the text of a literal cannot be told from the rest; SQL text is read more exactly.
+    Arithmetic can overflow and casts can fail, also those that Spark adds to make types fit, and a
+    function that is not known to be harmless is taken for one that is not. In a Column, the text
+    of a literal cannot be told from the rest; SQL text is read more exactly.
     """
-    if _MAY_RAISE.search(without_literals(predicate.name)):
+    text = without_literals(predicate.name)
+    if _RISKY_OPERATOR.search(text) or _PATTERN_FROM_COLUMN.search(text):
+        return True
+    if any(name.lower() not in _HARMLESS for name in _CALL.findall(text)):
         return True
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         df.filter(predicate.column()).explain(extended=True)
     analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
     filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
-    return not filters or bool(_RISKY_CAST.search(filters[0]))
+    targets = {name.lower() for line in filters[:1] for name in _CAST_TARGET.findall(line)}
+    return not filters or bool(targets - {"string", "binary"})
 
 
 def learn_native(

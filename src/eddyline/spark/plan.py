@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 from eddyline.errors import InvalidPredicateError, LookupTableError
 from eddyline.fabric import RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.spark.attributes import quoted
 from eddyline.spark.predicates import (
     LookupPredicate,
     NativePredicate,
@@ -142,9 +143,9 @@ class RouterPlanner:
             common = _common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
             compared = column if common == own else self._resolve(column).cast(common)
             columns.append(self._column_index(compared, predicate.name))
-            casts.append(F.col(f"`{key}`").cast(common).alias(key))
+            casts.append(F.col(quoted(key)).cast(common).alias(key))
         # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
-        known = " AND ".join(f"`{key}` IS NOT NULL" for key in predicate.keys)
+        known = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in predicate.keys)
         distinct = predicate.table.select(*casts).filter(known).distinct()
         keys = distinct.limit(predicate.rows_max + 1).toArrow()
         if keys.num_rows > predicate.rows_max:
@@ -180,7 +181,7 @@ class RouterPlanner:
         if not isinstance(column, str):
             return column
         # A column whose name has a dot in it is meant before a field of a struct.
-        return F.col(f"`{column}`") if column in self._known else F.col(column)
+        return F.col(quoted(column)) if column in self._known else F.col(column)
 
     def _type_of(self, column: Column, label: str, predicate: str) -> DataType:
         if label in self._known:

@@ -157,7 +157,9 @@ class Where:
         df = self._filter_native(df, self._before)
         if self._routed:
             df = self._route(df)
-        return self._filter_native(df, self._after)
+        for predicate in self._after:
+            df = filter_by(df, predicate)
+        return df
 
     def report(self) -> Report:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
@@ -246,7 +248,10 @@ class Where:
             return []
         planner = self._planner(sample, [])
         plan = planner.plan(self._id, build, self._policy, self._options, [])
-        return self._train(plan, sample.select(*planner.arguments))
+        knowledge = self._train(plan, sample.select(*planner.arguments))
+        if self._sample is None:
+            sample.unpersist()
+        return knowledge
 
     def _train(self, plan: RouterPlan, sample: DataFrame) -> list[dict[str, Any]]:
         """Let every predicate judge the sampled rows, here on the driver; return what it shows."""
@@ -300,7 +305,8 @@ class Where:
                 self._options.seed,
                 self._note,
             )
-            self._compiled.append(known)
+            if known.is_learnt:
+                self._compiled.append(known)
         return known.apply(df)
 
     def _note(self, kind: str, numbers: dict[str, Any]) -> None:

@@ -160,6 +160,15 @@ def environment(seed: int) -> dict[str, Any]:
     }
 
 
+def to_noop(make: Callable[[], Any]) -> Callable[[], None]:
+    """Return a run of the DataFrame that is made anew each time: evaluated in full, kept nowhere."""
+
+    def write() -> None:
+        make().write.format("noop").mode("overwrite").save()
+
+    return write
+
+
 def local_spark(memory: str = "4g") -> Any:
     """Return a local Spark session for a benchmark or the demo, quiet and small."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

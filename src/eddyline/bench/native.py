@@ -11,13 +11,13 @@ from __future__ import annotations
 import gzip
 import pathlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.bench.harness import Bench, local_spark, ratio
+from eddyline.bench.harness import Bench, local_spark, ratio, to_noop
 from eddyline.bench.texts import read_newsgroups, three_kinds, word_predicate, write_table
 from eddyline.errors import EddylineError
 from eddyline.ordering.static import best_ordering
@@ -129,13 +129,6 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
     return [conditions[n] for n in best_ordering(~passed, cost_us)]
 
 
-def _to_noop(make: Callable[[], Any]) -> Callable[[], None]:
-    def write() -> None:
-        make().write.format("noop").mode("overwrite").save()
-
-    return write
-
-
 def _measure_native(
     bench: Bench, df: Any, about: str, conditions: Sequence[str], rounds: int
 ) -> None:
@@ -146,10 +139,10 @@ def _measure_native(
     counted = compiled.count()
     assert counted == expected, f"{about}: {counted} rows instead of {expected}"
     runs = {
-        "as written": _to_noop(lambda: _filtered(df, conditions)),
-        "best static order": _to_noop(lambda: _filtered(df, best)),
-        "mesh": _to_noop(lambda: df.transform(f)),
-        "again": _to_noop(lambda: _filtered(df, best)),
+        "as written": to_noop(lambda: _filtered(df, conditions)),
+        "best static order": to_noop(lambda: _filtered(df, best)),
+        "mesh": to_noop(lambda: df.transform(f)),
+        "again": to_noop(lambda: _filtered(df, best)),
     }
     seconds = bench.in_turn(about, runs, rounds)
     label = f"{about}, native"
@@ -189,10 +182,10 @@ def _measure_python(bench: Bench, df: Any, passed: np.ndarray, rounds: int) -> N
     hand = F.arrow_udf(judge, "boolean")
     given = [udf(p, "text") for p in predicates]
     runs = {
-        "best static order": _to_noop(lambda: df.filter(hand("text"))),
-        "auto": _to_noop(lambda: df.transform(where(*given, seed=0))),
-        "one order": _to_noop(lambda: df.transform(where(*given, policy="agreedy", seed=0))),
-        "again": _to_noop(lambda: df.filter(hand("text"))),
+        "best static order": to_noop(lambda: df.filter(hand("text"))),
+        "auto": to_noop(lambda: df.transform(where(*given, seed=0))),
+        "one order": to_noop(lambda: df.transform(where(*given, policy="agreedy", seed=0))),
+        "again": to_noop(lambda: df.filter(hand("text"))),
     }
     kept = int(passed.all(axis=1).sum())
     counted = df.transform(where(*given, seed=0)).count()

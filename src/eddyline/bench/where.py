@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bench.harness import Bench, local_spark, ratio
+from eddyline.bench.harness import Bench, local_spark, ratio, to_noop
 from eddyline.bench.synthetic import draw_answers
 from eddyline.bench.texts import (
     REAL_PREDICATES,
@@ -197,7 +197,7 @@ def _measure(bench: Bench, spark: Any, case: Case, rounds: int) -> None:
     for name, make in filters.items():
         counted = make().count()
         assert counted == case.kept, f"{case.name}, {name}: {counted} rows instead of {case.kept}"
-    runs: dict[str, Callable[[], object]] = {n: _to_noop(make) for n, make in filters.items()}
+    runs: dict[str, Callable[[], object]] = {n: to_noop(make) for n, make in filters.items()}
     seconds = bench.in_turn(case.name, runs, rounds)
     possible = case.plain_us / case.best_us
     speedup = ratio(seconds["plain"], seconds["el.where"])
@@ -227,7 +227,7 @@ def _measure(bench: Bench, spark: Any, case: Case, rounds: int) -> None:
 def _count(bench: Bench, spark: Any, case: Case, about: str) -> None:
     """Count evaluations, weighted by cost, against the best static order."""
     f = where(*[udf(p, "text") for p in case.predicates], seed=0)
-    _to_noop(lambda: spark.read.parquet(case.path).transform(f))()
+    to_noop(lambda: spark.read.parquet(case.path).transform(f))()
     report = f.report()
     done_us = sum(
         (line.seen + line.profiled) * cost
@@ -257,8 +257,8 @@ def _measure_one_predicate(
         return pc.match_substring(texts, "land")
 
     f = where(udf(has_land, "text"))
-    plain = _to_noop(lambda: df.filter(has_land("text")))
-    runs = {"plain": plain, "el.where": _to_noop(lambda: df.transform(f)), "again": plain}
+    plain = to_noop(lambda: df.filter(has_land("text")))
+    runs = {"plain": plain, "el.where": to_noop(lambda: df.transform(f)), "again": plain}
     seconds = bench.in_turn("one predicate", runs, 3 * rounds)
     about = f"one vectorised predicate, {df.count():,} rows"
     baseline = "the same arrow_udf in df.filter"
@@ -294,7 +294,7 @@ def _measure_memory(bench: Bench, spark: Any, folder: str) -> None:
 
     with bench.progress(f"memory over {rows:,} rows", 1) as advance:
         df = spark.range(0, rows, 1, 2)
-        _to_noop(lambda: df.transform(where(udf(small, "id"), udf(even, "id"), policy="auto")))()
+        to_noop(lambda: df.transform(where(udf(small, "id"), udf(even, "id"), policy="auto")))()
         advance()
     growth_mib = []
     for path in log.iterdir():
@@ -307,13 +307,6 @@ def _measure_memory(bench: Bench, spark: Any, folder: str) -> None:
         "MiB",
         "peak resident memory of the worker process",
     )
-
-
-def _to_noop(make: Callable[[], Any]) -> Callable[[], None]:
-    def write() -> None:
-        make().write.format("noop").mode("overwrite").save()
-
-    return write
 
 
 def _cost_of_each_us(

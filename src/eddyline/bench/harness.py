@@ -161,7 +161,7 @@ def environment(seed: int) -> dict[str, Any]:
 
 
 def to_noop(make: Callable[[], Any]) -> Callable[[], None]:
-    """Return a run of the DataFrame that is made anew each time: evaluated in full, kept nowhere."""
+    """Return a run of a DataFrame that is made anew each time: evaluated in full, kept nowhere."""
 
     def write() -> None:
         make().write.format("noop").mode("overwrite").save()

@@ -173,6 +173,7 @@ class TestSwapUnderLoad:
         router = make_router("auto", budget=0.0)
         verdict = route_all(router, columns, batch_rows=3_000)
         assert verdict.tolist() == passed.all(axis=1).tolist()
+        assert router.journal.of_kind("classes kept", "classes refused")  # there was a swap
         assert router.totals.rows == 60_000
         assert router.totals.kept == int(passed.all(axis=1).sum())
 

@@ -104,9 +104,8 @@ def _tests_of(node, training, row):
 def test_groups_with_the_same_route_are_one_class():
     training = make_training(0, kinds=1)
     problem = MeshProblem(training, [np.arange(150), np.arange(150, 300)])
-    route = problem.route_of((0, 1))[0]
-    if problem.route_of((0,))[0] == problem.route_of((1,))[0] == route:
-        assert len(problem.evaluate((0, 1)).routes) == 1
+    assert problem.route_of((0,))[0] == problem.route_of((1,))[0]
+    assert len(problem.evaluate((0, 1)).routes) == 1
 
 
 @pytest.mark.parametrize("finder", ROUTE_FINDERS)

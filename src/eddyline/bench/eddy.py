@@ -35,14 +35,12 @@ class TupleEddy:
         self._predicates = list(predicates)
         self._cost_us = list(cost_us)
         self._selectivity = [[0.5] * len(predicates) for _ in range(self._options.partitions)]
-        self.calls = 0
 
     def run(self, partition_of_row: Sequence[int]) -> list[int]:
         """Return the rows that pass everything."""
         kept = []
         memory, predicates, cost_us = self._options.memory, self._predicates, self._cost_us
         everything = frozenset(range(len(predicates)))
-        calls = 0
         for row, partition in enumerate(partition_of_row):
             selectivity = self._selectivity[partition]
             ready = set(everything)
@@ -54,12 +52,10 @@ class TupleEddy:
                     if rank > best:
                         chosen, best = operator, rank
                 passed = predicates[chosen](row)
-                calls += 1
                 selectivity[chosen] = memory * selectivity[chosen] + (1 - memory) * passed
                 if not passed:
                     break
                 ready.discard(chosen)
             else:
                 kept.append(row)
-        self.calls += calls
         return kept

@@ -31,7 +31,6 @@ from eddyline.profile import Budget
 
 RUSTER_ROWS_MIN = 64
 GRID = 0.05
-RESUMED_ROWS = 4_096
 WORSE_MAX = 1.005
 COUNTED_A_BATCH = 1_024
 WARM_ROWS = 12_000
@@ -66,7 +65,6 @@ class ByContent(Segment):
     ) -> None:
         super().__init__(operators, indices, budget, write, seed, costs_us)
         self.options = options
-        self.attributes = dict(attributes)
         #: Attributes that were looked at and found useless, and why.
         self.rejected: dict[str, str] = {}
         self.content = ContentLearns(len(operators), len(attributes), options)
@@ -111,7 +109,7 @@ class ByContent(Segment):
 
     def resume(self, known: dict[str, Any]) -> None:
         """Start from what another segment of the same predicates has learnt."""
-        self._resume_costs(known["cost_us"], RESUMED_ROWS)
+        self._resume_costs(known["cost_us"])
         if "classifier" not in known:  # learnt where there was no column to classify by
             return
         positions = {name: number for number, name in enumerate(self._names)}
@@ -165,8 +163,9 @@ class ByContent(Segment):
     @property
     def _is_warming_up(self) -> bool:
         """Whether not all was found at first sight, and all operators are still being counted."""
-        is_open = len(self._pairs()) < len(self.array)
-        return self._warm_rows > 0 and self._first_look_left <= 0 and is_open
+        if self._warm_rows <= 0 or self._first_look_left > 0:
+            return False
+        return bool((self.content.classifier == NO_ATTRIBUTE).any())
 
     def _send(self, batch: Batch, rows: Rows, errors: HeldErrors, totals: Totals) -> list[Trail]:
         """Group rows by the route that their partitions call for, and send them."""
@@ -287,9 +286,7 @@ class ByContent(Segment):
         """Evaluate every operator on some rows, so that all attributes are known at once."""
         began = time.perf_counter()
         picked = rows[: min(self._first_look_left, len(rows))]
-        drops = np.stack(
-            [self.array.drops(n, batch, picked, totals) for n in range(len(self.array))], axis=1
-        )
+        drops = self._drops_of_all(batch, picked, totals)
         self._first_look.append((self._partition(batch, picked, self._candidates()), drops))
         self._first_look_left -= len(picked)
         self._written.learn(drops[drops.any(axis=1)])

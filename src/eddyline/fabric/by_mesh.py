@@ -103,9 +103,10 @@ class ByMesh(OneOrder):
 
     def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the mesh that is best for these rows, if classes pay."""
-        drops = self._drops_of_all(batch, totals)
+        rows = np.arange(batch.rows)
+        drops = self._drops_of_all(batch, rows, totals)
         self._learn_from(drops)
-        self.finder.add(batch, np.arange(batch.rows), drops)
+        self.finder.add(batch, rows, drops)
         self._look(totals, None, progress)
         if self._swap is not None:
             self._adopt(self._swap.after)

@@ -25,7 +25,6 @@ from eddyline.profile import Budget, RateDrift
 
 BURST_TUPLES = 128
 BURST_TUPLES_MIN = 24
-RESUMED_ROWS = 4_096
 
 
 class OneOrder(Segment):
@@ -108,13 +107,13 @@ class OneOrder(Segment):
     def resume(self, known: dict[str, Any]) -> None:
         """Start from what another segment of the same predicates has learnt."""
         self.policy.adopt(known["order"])
-        self._resume_costs(known["cost_us"], RESUMED_ROWS)
+        self._resume_costs(known["cost_us"])
         self.policy.teach(unpack_tuples(known["tuples"], len(self.array)))
 
     def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the order that is best for these rows."""
         if self._learns:
-            self._learn_from(self._drops_of_all(batch, totals))
+            self._learn_from(self._drops_of_all(batch, np.arange(batch.rows), totals))
 
     def _learn_from(self, drops: BoolArray) -> None:
         dropped = drops[drops.any(axis=1)]

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Step = int | tuple[int, ...]
-Route = tuple[Step, ...]
+from eddyline.mesh.mesh import Route, Step
 
 
 class Wheel:

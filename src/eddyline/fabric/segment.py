@@ -22,6 +22,8 @@ from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.profile import Budget
 
+RESUMED_ROWS = 4_096  # what a cost handed on counts for beside those measured
+
 Write = Callable[[str, dict[str, Any]], None]
 
 
@@ -108,9 +110,8 @@ class Segment(abc.ABC):
         self.profiling_us = 0.0
         return seen, passed
 
-    def _drops_of_all(self, batch: Batch, totals: Totals) -> BoolArray:
-        """Evaluate every predicate on every row."""
-        rows = np.arange(batch.rows)
+    def _drops_of_all(self, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
+        """Evaluate every predicate on all the given rows."""
         return np.stack(
             [self.array.drops(number, batch, rows, totals) for number in range(len(self.array))],
             axis=1,
@@ -119,10 +120,10 @@ class Segment(abc.ABC):
     def _known_costs(self) -> list[float | None]:
         return [round(c.per_row_us, 4) if c.known else None for c in self.array.costs]
 
-    def _resume_costs(self, cost_us: Sequence[float | None], rows: int) -> None:
+    def _resume_costs(self, cost_us: Sequence[float | None]) -> None:
         for cost, us in zip(self.array.costs, cost_us, strict=True):
             if us is not None:
-                cost.add(rows, us * rows)
+                cost.add(RESUMED_ROWS, us * RESUMED_ROWS)
 
 
 class WrittenOrderEstimate:

@@ -34,7 +34,7 @@ def check_policy(policy: object) -> None:
 agreedy, sweep, independent, local_swaps, lottery, content, mesh, or pass a Policy object
 
     """
-    if isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", "content", "mesh"):
+    if finds_classes(policy):
         return
     if isinstance(policy, str) and policy not in POLICIES:
         names = ", ".join(POLICY_NAMES)

@@ -216,7 +216,7 @@ def find_mesh(
         )
     solution, problem, stop = search_solution(training, options, rng, progress, current)
     return Found(
-        _to_mesh(training, solution, problem, options) if len(solution.tree.labels) > 1 else None,
+        _to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
         tried_problem.explored + problem.explored,
         tried_stop.seconds + stop.seconds,
         stop.reason,
@@ -226,9 +226,7 @@ def find_mesh(
     )
 
 
-def _to_mesh(
-    training: TrainingSet, solution: Solution, problem: MeshProblem, options: MeshOptions
-) -> Mesh:
+def _to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) -> Mesh:
     single = problem.route_of(tuple(range(len(problem.tuples))))[0]
     predicted = solution.tree.classify(training.columns)
     classes = []

@@ -12,6 +12,7 @@ Nehme et al., Multi-route query processing and optimization, 2013, section 4.4.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ class Tree:
     known: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     _by_value: dict[Any, int] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @functools.cached_property
     def attributes(self) -> list[str]:
         """The attributes tested, each once."""
         return list(dict.fromkeys(n.split.attribute for n in self._nodes(self.root) if n.split))
@@ -164,13 +165,6 @@ class Tree:
             left_over = Split(attribute, values=tuple(sorted(values, key=str)), null_left=with_null)
             words.append(left_over.words(True))
         return words
-
-    def leaf_depths(self) -> dict[int, list[int]]:
-        """Return, by label, how many tests lead to each of its leaves."""
-        depths: dict[int, list[int]] = {}
-        for label, path in self.paths():
-            depths.setdefault(label, []).append(len(path))
-        return depths
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""

@@ -8,6 +8,7 @@ equal up to the order of AND for the same, and merges them into one order.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import re
 import time
@@ -19,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from eddyline.content.pruning import useless_attribute
+from eddyline.fabric.rtoken import certain
 from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
@@ -177,7 +179,7 @@ def mesh_to_column(
 
 def route_to_column(route: Sequence[Any], conditions: Sequence[Column]) -> Column:
     """Return a route as nested conditionals, which no optimizer reorders."""
-    order = [n for step in route for n in ((step,) if isinstance(step, int) else step)]
+    order = certain(tuple(route))
     chained = F.coalesce(conditions[order[-1]], F.lit(False))
     for number in reversed(order[:-1]):
         chained = F.when(conditions[number], chained).otherwise(F.lit(False))
@@ -207,8 +209,6 @@ def split_to_column(split: Split, column: Column) -> Column:
 
 
 def _literal(value: Any) -> Column:
-    import datetime
-
     if isinstance(value, datetime.datetime) and value.tzinfo is None:
         return F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
     return F.lit(value)

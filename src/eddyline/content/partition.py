@@ -53,8 +53,6 @@ class AttributePartition:
 
     def assign(self, values: pa.Array) -> IntArray:
         """Return the partition of each value; moves the running bounds."""
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
         if self._is_discrete is None:
             if len(values) == 0:
                 return np.zeros(0, dtype=np.int64)

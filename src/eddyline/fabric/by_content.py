@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from eddyline.content import AttributePartition, ContentLearns
 from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
@@ -269,10 +268,7 @@ class ByContent(Segment):
         """Look at the first rows for attributes that cannot help."""
         self._is_pruned = True
         for attribute, column in enumerate(self._columns):
-            values = batch.arrow(column, rows)
-            if isinstance(values, pa.ChunkedArray):
-                values = values.combine_chunks()
-            why = useless_attribute(values)
+            why = useless_attribute(batch.arrow(column, rows))
             if why is not None:
                 self.rejected[self._names[attribute]] = why
                 self.content.pruned_attributes[attribute] = True

@@ -2,6 +2,10 @@
 
 The one order goes on learning in the background: it is the default route of rows of no known class,
 what a mesh is compared with, and what is left when classes stop paying.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, sections 5.1 to 5.4.
 """
 
 from __future__ import annotations
@@ -177,8 +181,7 @@ class ByMesh(OneOrder):
     ) -> list[tuple[int, Rows | None]]:
         """Group the rows by class; classes with too few rows here take the default route."""
         columns = {
-            name: _whole(batch.arrow(self.finder.attributes[name], alive))
-            for name in mesh.tree.attributes
+            name: batch.arrow(self.finder.attributes[name], alive) for name in mesh.tree.attributes
         }
         labels = mesh.classify(columns)
         self._unknown_rows += int(np.count_nonzero(labels == DEFAULT))
@@ -294,11 +297,7 @@ class ByMesh(OneOrder):
         self.budget.pay(self._booked_look_us)
         numbers = {
             "rows": training.rows,
-            "saving_us": round(found.saving_us, 4),
-            "noise_us": round(float(found.noise_us), 4),
-            "single_us": round(found.single_us, 4),
-            "explored": found.explored,
-            "stopped": found.stopped,
+            **found.numbers(),
             "rejected": dict(self.finder.rejected),
         }
         if found.mesh is not None:
@@ -383,7 +382,3 @@ class ByMesh(OneOrder):
         if mesh is None:
             return [f"all rows -> {', '.join(self.array.names(self.order))}"]
         return mesh.words(self.array.names(range(len(self.array))))
-
-
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -59,12 +59,7 @@ class ClassFinder:
         """Remember profiled rows; the oldest are forgotten."""
         if len(rows) == 0:
             return
-        columns = {}
-        for name, position in self.attributes.items():
-            values = batch.arrow(position, rows)
-            columns[name] = (
-                values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-            )
+        columns = {name: batch.arrow(at, rows) for name, at in self.attributes.items()}
         self._rows.append((columns, drops))
         self._count += len(rows)
         self._new += len(rows)

@@ -1,4 +1,9 @@
-"""Two ways to route rows, side by side, each with its half of the rows, until one has won."""
+"""Two ways to route rows, side by side, each with its half of the rows, until one has won.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, section 5.3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""From sampled rows to a mesh: condense, search, check on rows that the search has not seen."""
+"""From sampled rows to a mesh: condense, search, check on rows that the search has not seen.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, sections 4.2 to 4.7.
+"""
 
 from __future__ import annotations
 
@@ -115,6 +120,17 @@ class Found:
     saving_us: float = 0.0
     noise_us: float = 0.0
     single_us: float = 0.0
+
+    def numbers(self) -> dict[str, float | int | str]:
+        """Return what a journal should say of the search."""
+        return {
+            "saving_us": round(self.saving_us, 4),
+            "noise_us": round(float(self.noise_us), 4),
+            "single_us": round(self.single_us, 4),
+            "explored": self.explored,
+            "seconds": round(self.seconds, 3),
+            "stopped": self.stopped,
+        }
 
 
 def search_solution(

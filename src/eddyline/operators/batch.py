@@ -76,7 +76,9 @@ class Batch:
     def arrow(self, column: int, rows: Rows | None) -> pa.Array:
         """Return the column's values in the given rows as an Arrow array."""
         array = self.columns[column]
-        return array if rows is None else array.take(pa.array(rows))
+        if rows is not None:
+            array = array.take(pa.array(rows))
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
     def pandas(self, column: int, rows: Rows | None) -> Any:
         """Return the column's values in the given rows as a pandas Series or DataFrame."""

@@ -171,12 +171,7 @@ def _learn_run(
         "rows": training.rows,
         "cost_us": dict(zip(names, np.round(training.cost_us, 3).tolist(), strict=True)),
         "order": [names[n] for n in run.order],
-        "saving_us": round(found.saving_us, 4),
-        "noise_us": round(float(found.noise_us), 4),
-        "single_us": round(found.single_us, 4),
-        "explored": found.explored,
-        "seconds": round(found.seconds, 3),
-        "stopped": found.stopped,
+        **found.numbers(),
         "rejected": rejected,
     }
     if found.mesh is None:

@@ -7,10 +7,12 @@ the query runs.
 from eddyline.content.learns import ContentOptions
 from eddyline.errors import (
     EddylineError,
+    EngineError,
     InvalidPolicyError,
     InvalidPredicateError,
     LookupTableError,
     PredicateFailedError,
+    QueryError,
 )
 from eddyline.journal import Journal, Record
 from eddyline.mesh import MeshOptions
@@ -26,7 +28,7 @@ from eddyline.ordering import (
     Sweep,
 )
 from eddyline.report import Report
-from eddyline.spark import Where, lookup, udf, where
+from eddyline.spark import Engine, Run, Where, callback, lookup, udf, where
 
 __version__ = "0.1.0"
 
@@ -36,6 +38,8 @@ __all__ = [
     "Change",
     "ContentOptions",
     "EddylineError",
+    "Engine",
+    "EngineError",
     "Evidence",
     "Independent",
     "InvalidPolicyError",
@@ -47,11 +51,14 @@ __all__ = [
     "MeshOptions",
     "Policy",
     "PredicateFailedError",
+    "QueryError",
     "Record",
     "Report",
+    "Run",
     "Sweep",
     "Where",
     "__version__",
+    "callback",
     "lookup",
     "udf",
     "where",

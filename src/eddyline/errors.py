@@ -25,3 +25,11 @@ class LookupTableError(EddylineError, ValueError):
 
 class PredicateFailedError(EddylineError, RuntimeError):
     """A predicate raised on a row that no other predicate drops, and `on_error` is "raise"."""
+
+
+class QueryError(EddylineError, ValueError):
+    """A query cannot be taken: its SQL is wrong, or asks for what is not supported."""
+
+
+class EngineError(EddylineError, RuntimeError):
+    """An engine cannot do what it was asked, or had to stop."""

@@ -137,32 +137,14 @@ class RouterPlanner:
         return self._plan_lookup(predicate)
 
     def _plan_lookup(self, predicate: LookupPredicate) -> OperatorPlan:
-        columns, casts = [], []
+        columns, types = [], []
         for column, key in zip(predicate.columns, predicate.keys, strict=True):
             own = self._type_of(self._resolve(column), column, predicate.name)
-            common = _common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
+            common = common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
             compared = column if common == own else self._resolve(column).cast(common)
             columns.append(self._column_index(compared, predicate.name))
-            casts.append(F.col(quoted(key)).cast(common).alias(key))
-        # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
-        known = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in predicate.keys)
-        distinct = predicate.table.select(*casts).filter(known).distinct()
-        keys = distinct.limit(predicate.rows_max + 1).toArrow()
-        if keys.num_rows > predicate.rows_max:
-            raise LookupTableError(
-                f"{predicate.name}: the table has more than {predicate.rows_max:,} distinct keys, "
-                f"too many to ship to every worker; join it with Spark instead, or raise rows_max"
-            )
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, keys.schema) as writer:
-            writer.write_table(keys)
-        return OperatorPlan(
-            "lookup",
-            predicate.name,
-            tuple(columns),
-            keys=sink.getvalue().to_pybytes(),
-            anti=predicate.anti,
-        )
+            types.append(common)
+        return plan_lookup(predicate, types, tuple(columns))
 
     def _column_index(self, column: str | Column, predicate: str) -> int:
         # Only names are told apart by their text: two Columns may print alike and differ.
@@ -195,6 +177,30 @@ class RouterPlanner:
             ) from error
 
 
+def plan_lookup(
+    predicate: LookupPredicate, types: Sequence[DataType], columns: tuple[int, ...]
+) -> OperatorPlan:
+    """Return how to make a lookup of the given columns; its keys are shipped with the types."""
+    casts = [
+        F.col(quoted(key)).cast(common).alias(key)
+        for key, common in zip(predicate.keys, types, strict=True)
+    ]
+    # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
+    known = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in predicate.keys)
+    distinct = predicate.table.select(*casts).filter(known).distinct()
+    keys = distinct.limit(predicate.rows_max + 1).toArrow()
+    if keys.num_rows > predicate.rows_max:
+        raise LookupTableError(
+            f"{predicate.name}: the table has more than {predicate.rows_max:,} distinct keys, "
+            f"too many to ship to every worker; join it with Spark instead, or raise rows_max"
+        )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, keys.schema) as writer:
+        writer.write_table(keys)
+    shipped = sink.getvalue().to_pybytes()
+    return OperatorPlan("lookup", predicate.name, columns, keys=shipped, anti=predicate.anti)
+
+
 def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
     """Return the one iterator Arrow UDF of a `where`: columns in, verdicts out."""
 
@@ -207,7 +213,7 @@ def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
     return routed
 
 
-def _common_type(left: DataType, right: DataType, predicate: str, column: str) -> DataType:
+def common_type(left: DataType, right: DataType, predicate: str, column: str) -> DataType:
     """Return the type in which two key columns are compared, as a join would."""
     for side in (left, right):
         collation = getattr(side, "collation", "UTF8_BINARY")

@@ -153,7 +153,7 @@ def udf(
     plain = function
     label = name or _function_name(function)
     if hasattr(function, "evalType"):
-        kind, other_answers = _kind_of(function, label)
+        kind, other_answers = kind_of_udf(function, label)
         plain = function.func  # type: ignore[attr-defined]
         _check_returns_boolean(function, label)
         if deterministic is None:
@@ -274,7 +274,8 @@ def _function_name(function: object) -> str:
     return getattr(inner, "__name__", type(inner).__name__)
 
 
-def _kind_of(function: Any, label: str) -> tuple[Kind, Literal["null", "cast"]]:
+def kind_of_udf(function: Any, label: str) -> tuple[Kind, Literal["null", "cast"]]:
+    """Return how a PySpark `udf` is called, and what becomes of answers of another type."""
     if function.evalType not in _KINDS:
         raise InvalidPredicateError(
             f"predicate {label!r} is a grouped, aggregating or table function; a predicate must "

@@ -1,0 +1,209 @@
+"""How values of a column are ordered and compared with constants, exactly as Spark does.
+
+Three kinds: whole numbers (integers, booleans, dates, timestamps, and decimals counted in their
+last digit), floating point, and text. In each, every value has a next one, so that a comparison
+becomes a `ValueSet`. NaN is larger than all numbers and equal to itself; text is ordered by bytes.
+"""
+
+from __future__ import annotations
+
+import abc
+import bisect
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.operators.value_set import NOT_NULL, NOTHING, Key, ValueSet
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+Constant = int | float | Decimal | str
+
+
+class Domain(abc.ABC):
+    """An ordered domain of values."""
+
+    def compare(self, comparison: str, constant: Constant) -> ValueSet:
+        """Return the values for which the comparison with a constant is true.
+
+        Examples
+        --------
+        >>> Whole().compare(">", 5)
+        ValueSet(bounds=(6,), below=False, null=False)
+        >>> Whole().compare("=", Decimal("2.5"))
+        ValueSet(bounds=(), below=False, null=False)
+        >>> Text().compare("<=", "ab")
+        ValueSet(bounds=(b'ab\\x00',), below=True, null=False)
+
+        """
+        if comparison == ">=":
+            return _from_bound(self.first_at_least(constant))
+        if comparison == ">":
+            return _from_bound(self.first_above(constant))
+        if comparison == "<":
+            return ~self.compare(">=", constant)
+        if comparison == "<=":
+            return ~self.compare(">", constant)
+        if comparison == "=":
+            return self.compare(">=", constant) & self.compare("<=", constant)
+        if comparison == "<>":
+            return ~self.compare("=", constant)
+        raise ValueError(f"{comparison!r} is none of {', '.join(COMPARISONS)}")
+
+    @abc.abstractmethod
+    def first_at_least(self, constant: Any) -> Key | bool | None:
+        """Return the smallest value that is at least the constant.
+
+        None stands for no such value, True for every value.
+        """
+
+    @abc.abstractmethod
+    def first_above(self, constant: Any) -> Key | bool | None:
+        """Return the smallest value above the constant; None and True as before."""
+
+    @abc.abstractmethod
+    def no_keys(self) -> Any:
+        """Return an empty list of bounds, of the kind `regions` takes."""
+
+    @abc.abstractmethod
+    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+        """Return how many of the ascending keys each value has reached; -1 for NULL."""
+
+
+class Whole(Domain):
+    """Whole numbers of 64 bits; `scale` counts the digits behind the point of a decimal."""
+
+    def __init__(self, scale: int = 0) -> None:
+        self.scale = scale
+
+    def first_at_least(self, constant: int | Decimal) -> int | bool | None:
+        """Return the constant, rounded up."""
+        return _in_range(math.ceil(Fraction(constant) * 10**self.scale))
+
+    def first_above(self, constant: int | Decimal) -> int | bool | None:
+        """Return the whole number after the constant."""
+        return _in_range(math.floor(Fraction(constant) * 10**self.scale) + 1)
+
+    def no_keys(self) -> Any:
+        """Return an empty array of integers."""
+        return np.zeros(0, dtype=np.int64)
+
+    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+        """Search the keys for all values at once."""
+        return _search(keys, _as_integers(values), values)
+
+
+class Floating(Domain):
+    """Floating point numbers; NaN comes last, and minus zero is zero."""
+
+    def first_at_least(self, constant: float | Decimal) -> float | bool | None:
+        """Return the constant, as a float."""
+        return float(constant) + 0.0  # no minus zero
+
+    def first_above(self, constant: float | Decimal) -> float | bool | None:
+        """Return the next float after the constant."""
+        return math.nextafter(float(constant), math.inf)
+
+    def no_keys(self) -> Any:
+        """Return an empty array of floats."""
+        return np.zeros(0, dtype=np.float64)
+
+    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+        """Search the keys for all values at once."""
+        filled = pc.fill_null(values, 0.0) if values.null_count else values
+        return _search(keys, filled.to_numpy(zero_copy_only=False).astype(np.float64), values)
+
+
+class Text(Domain):
+    """Text, ordered by its bytes in UTF-8."""
+
+    def first_at_least(self, constant: str) -> bytes | bool | None:
+        """Return the constant, as bytes."""
+        return constant.encode() or True
+
+    def first_above(self, constant: str) -> bytes | bool | None:
+        """Return the text that follows the constant at once."""
+        return constant.encode() + b"\x00"
+
+    def no_keys(self) -> Any:
+        """Return an empty list."""
+        return []
+
+    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+        """Search the keys for each different value once."""
+        encoded = values.dictionary_encode()
+        distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+        reached = np.fromiter(
+            (bisect.bisect_right(keys, value) for value in distinct), np.int64, len(distinct)
+        )
+        reached = np.append(reached, -1)  # NULL, at index -1
+        found: NDArray[np.int64] = reached[pc.fill_null(encoded.indices, -1).to_numpy()]
+        return found
+
+
+def insert_key(keys: Any, at: int, key: Key) -> Any:
+    """Return the keys with one more, at its place."""
+    if isinstance(keys, list):
+        keys.insert(at, key)
+        return keys
+    return np.insert(keys, at, key)
+
+
+def find_key(keys: Any, key: Key) -> tuple[int, bool]:
+    """Return where a key is or belongs, and whether it is there."""
+    at = (
+        bisect.bisect_left(keys, key) if isinstance(keys, list) else int(np.searchsorted(keys, key))
+    )
+    return at, at < len(keys) and keys[at] == key
+
+
+def sorted_keys(domain: Domain, keys: Sequence[Key]) -> tuple[Any, NDArray[np.int64]]:
+    """Return the different keys, ascending, and the position of each given one among them."""
+    empty = domain.no_keys()
+    if isinstance(empty, np.ndarray):
+        return np.unique(np.array(keys, dtype=empty.dtype), return_inverse=True)
+    distinct = sorted(set(keys))
+    place = {key: at for at, key in enumerate(distinct)}
+    return distinct, np.array([place[key] for key in keys], dtype=np.int64)
+
+
+def _from_bound(bound: Key | bool | None) -> ValueSet:
+    if bound is None:
+        return NOTHING
+    return NOT_NULL if bound is True else ValueSet((bound,))
+
+
+def _in_range(number: int) -> int | bool | None:
+    if number <= INT64_MIN:
+        return True
+    return None if number > INT64_MAX else number
+
+
+def _search(keys: Any, numbers: NDArray[Any], values: pa.Array) -> NDArray[np.int64]:
+    reached: NDArray[np.int64] = np.searchsorted(keys, numbers, side="right")
+    if values.null_count:
+        reached[pc.is_null(values).to_numpy(zero_copy_only=False)] = -1
+    return reached
+
+
+def _as_integers(values: pa.Array) -> NDArray[np.int64]:
+    kind = values.type
+    if pa.types.is_decimal(kind):
+        # Two words of 64 bits each; the value fits into the lower one.
+        words = np.frombuffer(values.buffers()[1], dtype=np.int64)
+        return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_temporal(kind):
+        values = values.cast(pa.int64())
+    if values.null_count:
+        values = pc.fill_null(values, False if pa.types.is_boolean(kind) else 0)
+    numbers: NDArray[np.int64] = values.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

@@ -1,0 +1,229 @@
+"""Grouped filter: the comparisons of all queries with constants, on one column, in one operator.
+
+The bounds of all queries cut the domain into regions; within a region every query's answer is the
+same. Of a batch, the region of each value is found by one search, and its bitmap of queries taken.
+
+A bitmap for each region would grow with the square of the number of queries. So bitmaps are kept
+only at intervals, with the lists of bits that switch between them, as long as it costs about the
+same to apply such a list as to copy a bitmap: memory grows with the number of bounds.
+
+The property everything rests on: the bitmap of region r is that of the nearest earlier checkpoint,
+with the bits of all bounds in between switched.
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 3.2.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.operators.bitmaps import ALL, Bitmaps, bit, widen
+from eddyline.operators.domain import Domain, find_key, insert_key, sorted_keys
+from eddyline.operators.value_set import ValueSet
+
+# Switching one bit costs about as much as copying this many words.
+WORDS_PER_SWITCH = 3
+
+
+class GroupedFilter:
+    """Answers, for all queries at once, which of them accept a value.
+
+    Parameters
+    ----------
+    domain
+        What the column holds.
+    default
+        The answer for slots that have no predicate here.
+    words
+        How many words a bitmap has; `widen` adds more.
+
+    Examples
+    --------
+    >>> from eddyline.operators.bitmaps import slots_of
+    >>> from eddyline.operators.domain import Whole
+    >>> ages = Whole()
+    >>> group = GroupedFilter(ages, default=False)
+    >>> group.add(0, ages.compare(">", 17))
+    >>> group.add(1, ages.compare("<", 65) & ages.compare(">=", 18))
+    >>> [slots_of(bitmap).tolist() for bitmap in group.accepting(pa.array([17, 30, 70, None]))]
+    [[], [0, 1], [0], []]
+    >>> group.remove(0)
+    >>> [slots_of(bitmap).tolist() for bitmap in group.accepting(pa.array([17, 30, 70]))]
+    [[], [1], []]
+
+    """
+
+    def __init__(self, domain: Domain, default: bool, words: int = 1) -> None:
+        self.domain = domain
+        self.default = default
+        self.words = words
+        self.slots: set[int] = set()
+        filled = ALL if default else np.uint64(0)
+        self._keys = domain.no_keys()
+        self._switches = np.zeros(0, dtype=np.int32)  # slots, in the order of their bounds
+        self._ends = np.zeros(1, dtype=np.int64)  # switches before region r
+        self._regions = np.zeros(1, dtype=np.int64)  # those that have a checkpoint
+        self._maps = np.full((1, words), filled, dtype=np.uint64)
+        self._null = np.full(words, filled, dtype=np.uint64)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of everything that grows with the number of queries."""
+        arrays = (self._switches, self._ends, self._regions, self._maps, self._null)
+        keys = sum(map(len, self._keys)) if isinstance(self._keys, list) else self._keys.nbytes
+        return sum(array.nbytes for array in arrays) + keys
+
+    def load(self, predicates: Mapping[int, ValueSet]) -> None:
+        """Take in the predicates of many slots at once, into an empty filter."""
+        if self.slots:
+            raise ValueError("load fills an empty filter; use add")
+        self.slots = set(predicates)
+        pairs = [(key, slot) for slot, values in predicates.items() for key in values.bounds]
+        self._keys, at = sorted_keys(self.domain, [key for key, _ in pairs])
+        order = np.argsort(at, kind="stable")
+        slots = np.array([slot for _, slot in pairs], dtype=np.int32)
+        self._switches = slots[order]
+        self._ends = np.zeros(len(self._keys) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(at, minlength=len(self._keys)), out=self._ends[1:])
+        for slot, values in predicates.items():
+            self._set_default_bits(slot, values)
+        self._place_checkpoints()
+
+    def add(self, slot: int, values: ValueSet) -> None:
+        """Take in the predicate of one slot; the rest stays as it is."""
+        if slot in self.slots:
+            raise ValueError(f"slot {slot} has a predicate here already")
+        self.slots.add(slot)
+        self._set_default_bits(slot, values)
+        for key in values.bounds:
+            self._insert(key, slot)
+
+    def remove(self, slot: int) -> None:
+        """Forget the predicate of a slot; its bits become the default again."""
+        self.slots.remove(slot)
+        for at in np.flatnonzero(self._switches == slot)[::-1]:
+            region = int(np.searchsorted(self._ends, at, side="right"))
+            self._switches = np.delete(self._switches, at)
+            self._ends[region:] -= 1
+        word, mask = bit(slot)
+        for bitmaps in (self._maps, self._null[None]):
+            if self.default:
+                bitmaps[:, word] |= mask
+            else:
+                bitmaps[:, word] &= ~mask
+        if len(self._keys) > 64 and len(self._switches) < len(self._keys) // 2:
+            self._drop_unused_keys()
+
+    def widen(self, words: int) -> None:
+        """Make room for more slots."""
+        self.words = words
+        self._maps = widen(self._maps, words, self.default)
+        self._null = widen(self._null, words, self.default)
+
+    def regions(self, values: pa.Array) -> NDArray[np.int64]:
+        """Return the region of each value; -1 for NULL."""
+        return self.domain.regions(self._keys, values)
+
+    def accepting(self, values: pa.Array) -> Bitmaps:
+        """Return for each value the bitmap of slots that accept it."""
+        regions = self.regions(values)
+        distinct, which = np.unique(regions, return_inverse=True)
+        if 2 * len(distinct) > len(regions):
+            return self._bitmaps(regions)
+        return self._bitmaps(distinct)[which]
+
+    def _bitmaps(self, regions: NDArray[np.int64]) -> Bitmaps:
+        """Return the bitmaps of regions: that of the checkpoint before, with bits switched."""
+        known = np.maximum(regions, 0)
+        checkpoint = np.searchsorted(self._regions, known, side="right") - 1
+        maps: Bitmaps = self._maps[checkpoint]
+        begin, end = self._ends[self._regions[checkpoint]], self._ends[known]
+        counts = end - begin
+        total = int(counts.sum())
+        if total:
+            row = np.repeat(np.arange(len(regions)), counts)
+            first = np.repeat(begin - np.cumsum(counts) + counts, counts)
+            slots = self._switches[np.arange(total) + first].astype(np.uint64)
+            masks = np.uint64(1) << (slots & np.uint64(63))
+            at = row * self.words + (slots >> np.uint64(6)).astype(np.int64)
+            np.bitwise_xor.at(maps.reshape(-1), at, masks)
+        maps[regions < 0] = self._null
+        return maps
+
+    def _insert(self, key: float | bytes, slot: int) -> None:
+        at, is_there = find_key(self._keys, key)
+        if not is_there:
+            self._keys = insert_key(self._keys, at, key)
+            self._ends = np.insert(self._ends, at + 1, self._ends[at])
+            self._regions[self._regions > at] += 1
+        region = at + 1  # the first in which the bound is reached
+        self._switches = np.insert(self._switches, self._ends[region], slot)
+        self._ends[region:] += 1
+        word, mask = bit(slot)
+        later = int(np.searchsorted(self._regions, region))
+        self._maps[later:, word] ^= mask
+        if self._switches_of(later - 1) > 2 * self._interval:
+            self._split(later - 1)
+
+    @property
+    def _interval(self) -> int:
+        return self.words // WORDS_PER_SWITCH
+
+    def _switches_of(self, checkpoint: int) -> int:
+        """Return how many switches lie between a checkpoint and the last region before the next."""
+        begin = self._regions[checkpoint]
+        is_last = checkpoint + 1 == len(self._regions)
+        last = len(self._keys) if is_last else self._regions[checkpoint + 1] - 1
+        return int(self._ends[last] - self._ends[begin])
+
+    def _split(self, checkpoint: int) -> None:
+        """Put a checkpoint in the middle of the switches that follow one."""
+        begin = self._regions[checkpoint]
+        middle = self._ends[begin] + self._switches_of(checkpoint) // 2
+        region = int(np.searchsorted(self._ends, middle, side="right"))
+        region = max(int(begin) + 1, min(region, len(self._keys)))
+        bitmap = self._bitmaps(np.array([region]))
+        self._regions = np.insert(self._regions, checkpoint + 1, region)
+        self._maps = np.insert(self._maps, checkpoint + 1, bitmap[0], axis=0)
+
+    def _set_default_bits(self, slot: int, values: ValueSet) -> None:
+        """Set the bits of a slot as if it had no bounds, everywhere."""
+        word, mask = bit(slot)
+        if values.below != self.default:
+            self._maps[:, word] ^= mask
+        if values.null != self.default:
+            self._null[word] ^= mask
+
+    def _place_checkpoints(self) -> None:
+        """Choose the checkpoints anew and compute their bitmaps; the first is kept."""
+        interval, chosen, since = max(1, self._interval), [0], 0
+        for region in range(1, len(self._keys) + 1):
+            if self._ends[region] - since > interval or self._interval == 0:
+                chosen.append(region)
+                since = int(self._ends[region])
+        self._regions = np.array(chosen, dtype=np.int64)
+        maps = np.zeros((len(chosen), self.words), dtype=np.uint64)
+        maps[0] = self._maps[0]
+        region_of_switch = np.repeat(np.arange(1, len(self._ends)), np.diff(self._ends))
+        block = np.searchsorted(self._regions, region_of_switch)
+        counted = block < len(chosen)  # switches behind the last checkpoint change none
+        slots = self._switches[counted].astype(np.uint64)
+        at = block[counted] * self.words + (slots >> np.uint64(6)).astype(np.int64)
+        np.bitwise_xor.at(maps.reshape(-1), at, np.uint64(1) << (slots & np.uint64(63)))
+        self._maps = np.bitwise_xor.accumulate(maps, axis=0)
+
+    def _drop_unused_keys(self) -> None:
+        """Forget bounds that no slot has any more."""
+        used = np.diff(self._ends) > 0
+        if isinstance(self._keys, list):
+            self._keys = [key for key, keep in zip(self._keys, used, strict=True) if keep]
+        else:
+            self._keys = self._keys[used]
+        self._ends = self._ends[np.append(True, used)]
+        self._place_checkpoints()

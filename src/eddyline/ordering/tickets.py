@@ -1,0 +1,92 @@
+"""Tickets: operators that serve many queries and finish many rows are visited first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eddyline.ordering.policy import Change, Evidence, FloatArray, Policy
+
+
+class Tickets(Policy):
+    """Orders operators that are shared by many queries.
+
+    An operator is given as many tickets as it applies predicates for each row it takes, and pays
+    as many back for each row it returns because some query still needs it elsewhere. It never
+    falls below one. In place of back-pressure, tickets are divided by what the operator costs.
+
+    Most batches take the operators in the order of their tickets; a share of them draws the order
+    in a lottery, in proportion to tickets, so that every operator goes on being measured.
+
+    Parameters
+    ----------
+    lottery_share
+        Share of batches that draw their order; 1 draws them all, as in the paper.
+    window_batches
+        Batches after which tickets have lost all but 1/e of their value.
+
+    Examples
+    --------
+    >>> policy = Tickets()
+    >>> policy.start(filters=2, seed=0)
+    >>> policy.weigh([1, 3])  # the second operator applies three predicates
+    >>> evidence = Evidence(
+    ...     rows=1000, order=(0, 1), seen=np.array([1000, 600]), passed=np.array([600, 360]),
+    ...     cost_us=np.ones(2), tuples=np.zeros((0, 2), dtype=bool))
+    >>> _ = policy.learn(evidence)
+    >>> policy.order, policy.shares().round(2).tolist()
+    ((1, 0), [0.25, 0.75])
+
+    References
+    ----------
+    Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 4.
+
+    """
+
+    name = "tickets"
+    on_trial = False
+
+    def __init__(self, lottery_share: float = 0.02, window_batches: int = 16) -> None:
+        self.check_shares(lottery_share=lottery_share)
+        self.lottery_share = lottery_share
+        self.window_batches = window_batches
+
+    def reset(self) -> None:
+        """Give every operator the same tickets."""
+        self._taken = np.zeros(self.filters)
+        self._kept = np.zeros(self.filters)
+        self._cost_us = np.ones(self.filters)
+        self._weights = np.ones(self.filters)
+
+    def weigh(self, predicates: Sequence[int]) -> None:
+        """Say how many predicates each operator applies."""
+        self._weights = np.asarray(predicates, dtype=np.float64)
+
+    def learn(self, evidence: Evidence) -> Change | None:
+        """Pay tickets out, then order the operators for the next batch."""
+        fade = 1.0 - 1.0 / self.window_batches
+        self._taken = self._taken * fade + evidence.seen
+        self._kept = self._kept * fade + (evidence.seen - evidence.passed)
+        self._cost_us = evidence.cost_us
+        tickets = self._tickets()
+        if self.rng.random() < self.lottery_share:
+            # Drawing without replacement, in proportion to tickets, is sorting by these keys.
+            keys = self.rng.exponential(size=self.filters) / tickets
+            self.order = tuple(np.argsort(keys).tolist())
+            return None
+        return self.change_to(np.argsort(-tickets, kind="stable").tolist())
+
+    def shares(self) -> FloatArray:
+        """Return the share of all tickets that each operator holds."""
+        tickets = self._tickets()
+        share: FloatArray = tickets / tickets.sum()
+        return share
+
+    def _tickets(self) -> FloatArray:
+        # Per row taken: an operator at the front is not richer for having seen more rows. One not
+        # yet visited counts as one that keeps every row, so that it is tried soon.
+        rate = (self._kept + 1.0) / (self._taken + 1.0)
+        tickets = self._weights * rate / self._cost_us
+        floored: FloatArray = np.maximum(tickets, 1e-3 * tickets.max())
+        return floored

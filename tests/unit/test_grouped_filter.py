@@ -1,0 +1,187 @@
+"""The grouped filter against evaluating every predicate on every value."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.operators.bitmaps import bitmap_of, count_columns, set_bits, slots_of, words_for
+from eddyline.operators.domain import COMPARISONS, Domain, Floating, Text, Whole
+from eddyline.operators.grouped_filter import GroupedFilter
+from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
+
+I64 = (-(2**63), 2**63 - 1)
+
+
+def spark_compares(value: Any, comparison: str, constant: Any) -> bool:
+    """What Spark answers: NULL is never true, NaN is the largest number and equal to itself."""
+    if value is None:
+        return False
+    if isinstance(value, float):
+        value = (1, 0.0) if math.isnan(value) else (0, value)
+        constant = (0, float(constant))
+    if isinstance(value, str):
+        value, constant = value.encode(), constant.encode()
+    return {
+        "=": value == constant,
+        "<>": value != constant,
+        "<": value < constant,
+        "<=": value <= constant,
+        ">": value > constant,
+        ">=": value >= constant,
+    }[comparison]
+
+
+def check(domain: Domain, predicates: list[tuple[str, Any]], values: pa.Array) -> None:
+    words = words_for(len(predicates))
+    filters = [GroupedFilter(domain, False, words) for _ in range(2)]
+    sets = {n: domain.compare(c, constant) for n, (c, constant) in enumerate(predicates)}
+    filters[0].load(sets)
+    for slot, own in sets.items():
+        filters[1].add(slot, own)
+    expected = [
+        [n for n, (c, constant) in enumerate(predicates) if spark_compares(value, c, constant)]
+        for value in values.to_pylist()
+    ]
+    for group in filters:
+        found = [slots_of(bitmap).tolist() for bitmap in group.accepting(values)]
+        assert found == expected
+    for slot in list(sets)[::2]:
+        filters[1].remove(slot)
+    odd = [[n for n in row if n % 2] for row in expected]
+    assert [slots_of(b).tolist() for b in filters[1].accepting(values)] == odd
+
+
+comparisons = st.sampled_from(COMPARISONS)
+edges = st.sampled_from([*I64, I64[0] + 1, I64[1] - 1, -1, 0, 1])
+whole = st.one_of(edges, st.integers(-5, 5))
+reals = st.one_of(
+    st.sampled_from([0.0, -0.0, 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1]),
+    st.floats(-3, 3),
+)
+texts = st.one_of(st.sampled_from(["", "\x00", "a", "a\x00", "ab", "é", "z"]), st.text(max_size=3))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(comparisons, st.one_of(whole, st.decimals(-6, 6, places=1))), max_size=90),
+    st.lists(st.none() | whole, max_size=30),
+)
+def test_whole_numbers(predicates: list[tuple[str, Any]], values: list[int | None]) -> None:
+    check(Whole(), predicates, pa.array(values, pa.int64()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(comparisons, reals), max_size=90),
+    st.lists(st.none() | reals | st.sampled_from([math.nan, math.inf, -math.inf]), max_size=30),
+)
+def test_floating_point(predicates: list[tuple[str, Any]], values: list[float | None]) -> None:
+    check(Floating(), predicates, pa.array(values, pa.float64()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(comparisons, texts), max_size=90),
+    st.lists(st.none() | texts, max_size=30),
+)
+def test_text(predicates: list[tuple[str, Any]], values: list[str | None]) -> None:
+    check(Text(), predicates, pa.array(values, pa.string()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "as_integers"),
+    [
+        (pa.bool_(), [True, None, False], [1, None, 0]),
+        (pa.date32(), [datetime.date(1970, 1, 3), None], [2, None]),
+        (pa.timestamp("us", "UTC"), [datetime.datetime(1970, 1, 1, 0, 0, 1), None], [10**6, None]),
+        (pa.decimal128(10, 2), [Decimal("-1.25"), None, Decimal("3.00")], [-125, None, 300]),
+    ],
+)
+def test_other_types_are_whole_numbers(
+    kind: pa.DataType, values: list[Any], as_integers: list[int | None]
+) -> None:
+    keys = np.array([-125, 1, 2, 300, 10**6])
+    array = pa.array([None, *values], kind).slice(1)
+    expected = Whole().regions(keys, pa.array(as_integers, pa.int64()))
+    assert Whole().regions(keys, array).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("slots", [3, 64, 700, 5_000])
+def test_filters_stay_right_while_queries_come_and_go(slots: int) -> None:
+    rng = np.random.default_rng(slots)
+    domain, words = Whole(), words_for(slots)
+    group, kept = GroupedFilter(domain, True, words), {}
+    values = pa.array(rng.integers(-10, 1_010, 200))
+    for step in range(600):
+        slot = int(rng.integers(0, slots))
+        if slot in kept:
+            group.remove(slot)
+            del kept[slot]
+        else:
+            low, high = sorted(rng.integers(0, 1_000, 2).tolist())
+            kept[slot] = domain.compare(">=", low) & domain.compare("<", high)
+            group.add(slot, kept[slot])
+        if step % 50 == 0:
+            for value, bitmap in zip(values.to_pylist(), group.accepting(values), strict=True):
+                rejecting = {n for n, own in kept.items() if not own.has(value)}
+                assert set(slots_of(~bitmap).tolist()) & set(range(slots)) == rejecting
+
+
+def test_memory_grows_with_bounds_not_with_their_square() -> None:
+    rng = np.random.default_rng(0)
+
+    def bytes_of(queries: int) -> int:
+        group = GroupedFilter(Floating(), True, words_for(queries))
+        group.load(
+            {n: Floating().compare(">", x) for n, x in enumerate(rng.random(queries).tolist())}
+        )
+        return group.size_bytes
+
+    assert bytes_of(20_000) < 2.2 * bytes_of(10_000)
+
+
+def test_null_belongs_only_if_it_is_asked_for() -> None:
+    group = GroupedFilter(Whole(), False, 1)
+    group.add(0, ONLY_NULL)
+    group.add(1, NOT_NULL)
+    group.add(2, ONLY_NULL | Whole().compare("=", 1))
+    found = [slots_of(b).tolist() for b in group.accepting(pa.array([1, None, 2]))]
+    assert found == [[1, 2], [0, 2], [1]]
+
+
+sets = st.builds(
+    lambda bounds, below, null: ValueSet(tuple(sorted(bounds)), below, null),
+    st.sets(st.integers(-4, 4), max_size=5),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(sets, sets)
+def test_value_sets_combine_as_sets_do(a: ValueSet, b: ValueSet) -> None:
+    for value in [None, *range(-6, 7)]:
+        assert (a & b).has(value) == (a.has(value) and b.has(value))
+        assert (a | b).has(value) == (a.has(value) or b.has(value))
+        if value is not None:
+            assert (~a).has(value) != a.has(value)
+
+
+def test_bits_are_counted_and_listed() -> None:
+    rng = np.random.default_rng(1)
+    for rows in (0, 1, 2, 3, 7, 100):
+        dense = rng.random((rows, 130)) < 0.2
+        bitmaps = np.array(
+            [bitmap_of(np.flatnonzero(row).tolist(), 3) for row in dense], dtype=np.uint64
+        ).reshape(rows, 3)
+        assert count_columns(bitmaps)[:130].tolist() == dense.sum(axis=0).tolist()
+        at, slots = set_bits(bitmaps)
+        assert list(zip(at, slots, strict=True)) == list(zip(*np.nonzero(dense), strict=True))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eddyline.operators.bitmaps import bitmap_of, count_columns, set_bits, slots_of, words_for
+from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, set_bits, slots_of, words_for
 from eddyline.operators.domain import COMPARISONS, Domain, Floating, Text, Whole
 from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
@@ -182,6 +182,9 @@ def test_bits_are_counted_and_listed() -> None:
         bitmaps = np.array(
             [bitmap_of(np.flatnonzero(row).tolist(), 3) for row in dense], dtype=np.uint64
         ).reshape(rows, 3)
-        assert count_columns(bitmaps)[:130].tolist() == dense.sum(axis=0).tolist()
+        counter = ColumnCounter(3)
+        for part in np.array_split(bitmaps, 3):
+            counter.add(part)
+        assert counter.counts()[:130].tolist() == dense.sum(axis=0).tolist()
         at, slots = set_bits(bitmaps)
         assert list(zip(at, slots, strict=True)) == list(zip(*np.nonzero(dense), strict=True))

@@ -31,11 +31,11 @@ from eddyline.fabric.shared_operators import (
 from eddyline.operators import Batch, Operator
 from eddyline.operators.bitmaps import (
     Bitmap,
-    Bitmaps,
+    ColumnCounter,
     IntArray,
     bit,
     bitmap_of,
-    count_columns,
+    overlap,
     set_bits,
     widen,
     words_for,
@@ -50,6 +50,7 @@ from eddyline.sql.standing import Clause, StandingQuery
 # Bitmaps of the rows that are worked on together should fit into a core's cache.
 CHUNK_WORDS = 1 << 17
 CHUNK_ROWS_MIN = 64
+_NONE: IntArray = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
@@ -60,8 +61,6 @@ class Matched:
     ----------
     rows, numbers
         Each match of a query that wants its rows: position in the batch, number of the query.
-    counts
-        How many rows each query matched, of those that matched any.
     failures
         For queries that could not judge a row nothing else rejects: the predicate and the error.
 
@@ -69,7 +68,6 @@ class Matched:
 
     rows: IntArray
     numbers: IntArray
-    counts: dict[int, int] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -80,8 +78,6 @@ class Matched:
             np.concatenate([part.numbers for part in parts]),
         )
         for part in parts:
-            for number, count in part.counts.items():
-                whole.counts[number] = whole.counts.get(number, 0) + count
             for number, error in part.failures.items():
                 whole.failures.setdefault(number, error)
         return whole
@@ -138,8 +134,10 @@ class Flow:
     ...           StandingQuery(2, {"lux": lux.compare("<", 800)})])
     >>> flow.bind({"lux": 0}, {})
     >>> matched = flow.run(Batch([pa.array([100, 600, 900])], [ColumnReader("lux")]))
-    >>> list(zip(matched.rows.tolist(), matched.numbers.tolist())), matched.counts
-    ([(0, 2), (1, 1), (1, 2), (2, 1)], {1: 2, 2: 2})
+    >>> list(zip(matched.rows.tolist(), matched.numbers.tolist()))
+    [(0, 2), (1, 1), (1, 2), (2, 1)]
+    >>> flow.take_counts()
+    {1: 2, 2: 2}
 
     """
 
@@ -159,6 +157,8 @@ class Flow:
         self._active: Bitmap = np.zeros(1, dtype=np.uint64)
         self._stored: Bitmap = np.zeros(1, dtype=np.uint64)
         self._clauses_of_slot: dict[int, list[int]] = {}
+        self._counter = ColumnCounter(1)
+        self.policy.start(0, seed=seed)
         self.visits = 0
         self.rows = 0
 
@@ -221,7 +221,7 @@ class Flow:
         self._renew_array()
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Forget queries; their bits are given to others."""
+        """Forget queries; their bits are given to others. Take the counts before, if wanted."""
         for number in numbers:
             own = self._queries.pop(number)
             for key in set(own.operators):
@@ -279,6 +279,7 @@ class Flow:
                 self._words = max(words, self._words * 5 // 4)
                 self._active = widen(self._active, self._words)
                 self._stored = widen(self._stored, self._words)
+                self._counter.widen(self._words)
                 self._number_of_slot = np.resize(self._number_of_slot, self._words * 64)
             if clause_words > self._clause_words:
                 self._clause_words = max(clause_words, self._clause_words * 5 // 4)
@@ -310,8 +311,7 @@ class Flow:
             for begin in range(0, rows, chunk_rows)
         ]
         if not parts:
-            none = np.zeros(0, dtype=np.int64)
-            return Matched(none, none)
+            return Matched(_NONE, _NONE)
         return parts[0] if len(parts) == 1 else Matched.of(parts)
 
     def _route(self, batch: Batch, rows: IntArray) -> Lineage:
@@ -330,7 +330,7 @@ class Flow:
         for number, later in zip(order, needed_later, strict=True):
             operator = array[number]
             interested = lineage.interested if len(open_) == count else lineage.interested[open_]
-            at = open_[(interested & operator.users).any(axis=1)]
+            at = open_[overlap(interested, operator.users)]
             if len(at):
                 began = time.perf_counter()
                 operator.visit(batch, lineage, at)
@@ -339,14 +339,15 @@ class Flow:
                 word, mask = bit(number)
                 lineage.done[at, word] |= mask
                 seen[number] = len(at)
-            open_ = open_[(lineage.interested[open_] & later).any(axis=1)]
+            interested = lineage.interested if len(open_) == count else lineage.interested[open_]
+            open_ = open_[overlap(interested, later)]
             if len(at):
                 passed[number] = np.count_nonzero(np.isin(at, open_, assume_unique=True))
             if not len(open_):
                 break
         self.rows += count
         self.visits += int(seen.sum())
-        if self.policy.learns and count:
+        if self.policy.learns and count and array:
             self._learn(batch, lineage, seen, passed)
         return lineage
 
@@ -404,17 +405,16 @@ class Flow:
             word, own = bit(slot)
             interested[unfulfilled, word] &= ~own
         failures = self._settle(batch, lineage) if lineage.failures else {}
-        counted = count_columns(interested)
+        self._counter.add(interested)
+        rows, at = set_bits(interested & self._stored) if self._stored.any() else (_NONE, _NONE)
+        return Matched(lineage.rows[rows], self._number_of_slot[at], failures)
+
+    def take_counts(self) -> dict[int, int]:
+        """Return how many rows each query matched since this was last asked, if any."""
+        counted = self._counter.counts()
         slots = np.flatnonzero(counted)
-        numbers = self._number_of_slot[slots].tolist()
-        stored: Bitmaps = interested & self._stored
-        rows, at = set_bits(stored)
-        return Matched(
-            lineage.rows[rows],
-            self._number_of_slot[at],
-            dict(zip(numbers, counted[slots].tolist(), strict=True)),
-            failures,
-        )
+        self._counter = ColumnCounter(self._words)
+        return dict(zip(self._number_of_slot[slots].tolist(), counted[slots].tolist(), strict=True))
 
     def _settle(self, batch: Batch, lineage: Lineage) -> dict[int, str]:
         """Act on rows that an operator could not judge, where nothing else rejected them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,6 +13,7 @@ Bitmaps = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
 
 WORD_BITS = 64
+GLANCE_WORDS = 8
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -80,33 +82,80 @@ def set_bits(bitmaps: Bitmaps) -> tuple[IntArray, IntArray]:
     return at // per_row, (at % per_row) * 8 + offset
 
 
-def count_columns(bitmaps: Bitmaps) -> IntArray:
-    """Return for each slot in how many rows its bit is set.
+def overlap(bitmaps: Bitmaps, mask: Bitmap) -> NDArray[np.bool_]:
+    """Say for each row whether it shares a bit with the mask.
 
-    Rows are added up as numbers in binary, one bit of all sums in a bitmap: three rows of the same
-    weight become their sum and their carry with five operations on whole words, until no weight
-    has more than two rows left.
+    Most rows that share any show it in their first words: only the others are read to the end.
 
     Examples
     --------
-    >>> count_columns(np.array([[0b11], [0b01], [0b01]], dtype=np.uint64))[:3]
-    array([3, 1, 0])
+    >>> overlap(np.array([[0b10], [0b01]], dtype=np.uint64), np.array([0b10], dtype=np.uint64))
+    array([ True, False])
 
     """
-    counts = np.zeros(bitmaps.shape[1] * WORD_BITS, dtype=np.int64)
-    weight, level = 1, bitmaps
-    while len(level):
-        carries: list[Bitmaps] = []
-        while len(level) > 2:
-            third = len(level) // 3
-            a, b, c = level[:third], level[third : 2 * third], level[2 * third : 3 * third]
-            either = a ^ b
-            carries.append((a & b) | (c & either))
-            level = np.concatenate([either ^ c, level[3 * third :]])
-        octets = np.ascontiguousarray(level).view(np.uint8)
-        counts += weight * np.unpackbits(octets, axis=1, bitorder="little").sum(
-            axis=0, dtype=np.int64
-        )
-        level = np.concatenate(carries) if carries else level[:0]
-        weight *= 2
-    return counts
+    used = np.flatnonzero(mask)
+    if not len(used):
+        return np.zeros(len(bitmaps), dtype=bool)
+    begin, end = int(used[0]), int(used[-1]) + 1
+    middle = min(begin + GLANCE_WORDS, end)
+    shares = np.asarray((bitmaps[:, begin:middle] & mask[begin:middle]).any(axis=1))
+    if middle < end and not shares.all():
+        rest = np.flatnonzero(~shares)
+        shares[rest] = (bitmaps[rest, middle:end] & mask[middle:end]).any(axis=1)
+    return shares
+
+
+class ColumnCounter:
+    """Counts for each slot in how many rows its bit is set.
+
+    Rows are added up as numbers in binary, one bit of all sums in a bitmap: three rows of the same
+    weight become their sum and their carry with five operations on whole words, and no weight
+    keeps more than two rows. Only when the counts are asked for is anything unpacked.
+
+    Examples
+    --------
+    >>> counter = ColumnCounter(words=1)
+    >>> counter.add(np.array([[0b11], [0b01], [0b01]], dtype=np.uint64))
+    >>> counter.add(np.array([[0b01]], dtype=np.uint64))
+    >>> counter.counts()[:3]
+    array([4, 1, 0])
+
+    """
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self._levels: list[Bitmaps] = []  # the rows of weight 1, 2, 4, ...
+
+    def add(self, bitmaps: Bitmaps) -> None:
+        """Take rows into account."""
+        level = bitmaps
+        for weight in itertools.count():
+            if weight == len(self._levels):
+                self._levels.append(np.zeros((0, self.words), dtype=np.uint64))
+            if len(self._levels[weight]):
+                level = np.concatenate([self._levels[weight], level])
+            carries: list[Bitmaps] = []
+            while len(level) > 2:
+                third = len(level) // 3
+                a, b, c = level[:third], level[third : 2 * third], level[2 * third : 3 * third]
+                either = a ^ b
+                carries.append((a & b) | (c & either))
+                level = np.concatenate([either ^ c, level[3 * third :]])
+            self._levels[weight] = level.copy()  # not a view of the caller's rows
+            if not carries:
+                return
+            level = np.concatenate(carries)
+
+    def counts(self) -> IntArray:
+        """Return the counts so far."""
+        counts = np.zeros(self.words * WORD_BITS, dtype=np.int64)
+        for weight, level in enumerate(self._levels):
+            octets = np.ascontiguousarray(level).view(np.uint8)
+            bits = np.unpackbits(octets, axis=1, bitorder="little")
+            counts += bits.sum(axis=0, dtype=np.int64) << weight
+        return counts
+
+    def widen(self, words: int) -> None:
+        """Make room for more slots."""
+        self.words = words
+        self._levels = [widen(level, words) for level in self._levels]

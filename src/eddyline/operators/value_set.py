@@ -47,7 +47,7 @@ class ValueSet:
         """Say whether a value belongs."""
         if value is None:
             return self.null
-        crossed = bisect.bisect_right(self.bounds, value)  # type: ignore[type-var]
+        crossed = bisect.bisect_right(self.bounds, value)
         return self.below ^ bool(crossed % 2)
 
     def __and__(self, other: ValueSet) -> ValueSet:

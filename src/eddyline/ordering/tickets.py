@@ -79,6 +79,8 @@ class Tickets(Policy):
 
     def shares(self) -> FloatArray:
         """Return the share of all tickets that each operator holds."""
+        if not self.filters:
+            return np.zeros(0)
         tickets = self._tickets()
         share: FloatArray = tickets / tickets.sum()
         return share

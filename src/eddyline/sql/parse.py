@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -24,6 +25,7 @@ STREAM = "_stream"
 #: How its result calls the matching rows, and what stands before the names of static tables.
 ROWS, TABLE = "rows", "table_"
 
+_SPARK: dict[str, Any] = {"dialect": "spark", "normalize_functions": False}
 _WINDOW = re.compile(
     r"\s+WINDOW\s+(\d+)\s+(SECOND|MINUTE|HOUR|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
@@ -59,7 +61,7 @@ class Schemas:
     streams, tables
         Columns and their types, as Spark names them, by name.
     functions
-        Names of the registered Python functions.
+        The registered Python functions by name, and the name that Spark knows each by.
     timezone
         Of the session: text is compared with timestamps in it.
 
@@ -67,7 +69,7 @@ class Schemas:
 
     streams: Mapping[str, Mapping[str, str]]
     tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    functions: Collection[str] = ()
+    functions: Mapping[str, str] = field(default_factory=dict)
     timezone: str = "UTC"
 
 
@@ -103,6 +105,7 @@ def parse(text: str, schemas: Schemas) -> Query:
     _refuse_unsupported(select)
     sources = _sources(select, schemas)
     _resolve_columns(select, sources)
+    _rename_functions(select, schemas)
     return _take_apart(text, select, sources, schemas, window)
 
 
@@ -161,12 +164,12 @@ def _refuse_unsupported(select: exp.Select) -> None:
             isinstance(node, exp.In) and node.args.get("query")
         ):
             raise QueryError(
-                f"a query inside a query is not supported: {_shortened(node.sql('spark'))}; "
+                f"a query inside a query is not supported: {_shortened(node.sql(**_SPARK))}; "
                 f"register its result with engine.table(...) and join it"
             )
         if isinstance(node, exp.AggFunc | exp.Window):
             raise QueryError(
-                f"{_shortened(node.sql('spark'))} needs more than one row, and every row is "
+                f"{_shortened(node.sql(**_SPARK))} needs more than one row, and every row is "
                 f"judged by itself; aggregate run.results(...)"
             )
         if isinstance(node, exp.Func) and _function_name(node).lower() in _CHANGING:
@@ -208,9 +211,9 @@ def _sources(select: exp.Select, schemas: Schemas) -> list[_Source]:
 
 def _source(table: exp.Expression, schemas: Schemas) -> _Source:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise QueryError(f"FROM takes names of streams and tables, not {table.sql('spark')}")
+        raise QueryError(f"FROM takes names of streams and tables, not {table.sql(**_SPARK)}")
     if table.args.get("pivots") or table.args.get("sample"):
-        raise QueryError(f"{_shortened(table.sql('spark'))} is not supported in FROM")
+        raise QueryError(f"{_shortened(table.sql(**_SPARK))} is not supported in FROM")
     written = ".".join(part.name for part in table.parts)
     for known, is_stream in ((schemas.streams, True), (schemas.tables, False)):
         for name, columns in known.items():
@@ -218,7 +221,8 @@ def _source(table: exp.Expression, schemas: Schemas) -> _Source:
                 return _Source(name, table.alias or name, columns, is_stream)
     meant = _did_you_mean(written, [*schemas.streams, *schemas.tables])
     raise QueryError(
-        f"no stream or table {written!r}{meant}; streams are {', '.join(schemas.streams) or 'none'}, "
+        f"no stream or table {written!r}{meant}; "
+        f"streams are {', '.join(schemas.streams) or 'none'}, "
         f"tables {', '.join(schemas.tables) or 'none'}"
     )
 
@@ -309,7 +313,7 @@ def _take_apart(
         window,
         all(_is_plain(item, stream) for item in select.expressions) and not tables,
         tuple(sorted({n for node in select.walk() for n in [_registered(node, schemas)] if n})),
-        " AND ".join(f"({_of_stream(part).sql('spark')})" for part in own),
+        " AND ".join(f"({_of_stream(part).sql(**_SPARK)})" for part in own),
     )
 
 
@@ -368,7 +372,7 @@ def _clause(
 
 def _predicate(literal: exp.Expression, schemas: Schemas) -> PredicateSpec:
     """Return a predicate to share: a call of one Python function, or Spark's to evaluate."""
-    text = literal.sql("spark")
+    text = literal.sql(**_SPARK)
     call, comparison, constant = literal, "", None
     if isinstance(literal, exp.Not):
         call, comparison = literal.this.unnest(), "not"
@@ -378,17 +382,24 @@ def _predicate(literal: exp.Expression, schemas: Schemas) -> PredicateSpec:
         if constant is None:
             return PredicateSpec(text, text)
     name = _registered(call, schemas)
-    arguments = [argument.sql("spark") for argument in call.expressions] if name else []
+    arguments = [argument.sql(**_SPARK) for argument in call.expressions] if name else []
     if name is None or any(_registered(n, schemas) for a in call.expressions for n in a.walk()):
         return PredicateSpec(text, text)
     return PredicateSpec(text, "", name, tuple(arguments), comparison, constant)
 
 
+def _rename_functions(select: exp.Select, schemas: Schemas) -> None:
+    """Call registered functions by the names that Spark knows them by."""
+    known = {name.lower(): for_spark for name, for_spark in schemas.functions.items()}
+    for node in select.find_all(exp.Anonymous):
+        node.set("this", known.get(str(node.this).lower(), node.this))
+
+
 def _registered(node: exp.Expression, schemas: Schemas) -> str | None:
+    """Return the name of the registered function that is called here, if one is."""
     if not isinstance(node, exp.Anonymous):
         return None
-    written = str(node.this).lower()
-    return next((name for name in schemas.functions if name.lower() == written), None)
+    return next((n for n, for_spark in schemas.functions.items() if for_spark == node.this), None)
 
 
 def _lookups(
@@ -411,7 +422,7 @@ def _lookups(
                     keys.append(other.name)
         if not keys:
             continue
-        own = [_unqualified(p).sql("spark") for p in others if _sources_of(p) == {table.alias}]
+        own = [_unqualified(p).sql(**_SPARK) for p in others if _sources_of(p) == {table.alias}]
         condition = " AND ".join(f"({part})" for part in own)
         key = f"{table.name}({', '.join(keys)}) = ({', '.join(columns)})"
         key += f" where {condition}" if condition else ""
@@ -441,12 +452,12 @@ def _columns_of_result(
 
 
 def _result_sql(select: exp.Select, sources: list[_Source], others: list[exp.Expression]) -> str:
-    items = ", ".join(_escaped(item.sql("spark")) for item in select.expressions)
+    items = ", ".join(_escaped(item.sql(**_SPARK)) for item in select.expressions)
     tables = ", ".join(
         f"{{{ROWS if source.is_stream else TABLE + source.name}}} AS `{source.alias}`"
         for source in sources
     )
-    where = " AND ".join(f"({_escaped(part.sql('spark'))})" for part in others)
+    where = " AND ".join(f"({_escaped(part.sql(**_SPARK))})" for part in others)
     return f"SELECT {items} FROM {tables}" + (f" WHERE {where}" if where else "")
 
 

@@ -103,6 +103,7 @@ class Engine:
         self.spark = spark
         self.path = pathlib.Path(path).absolute()
         self._seed = seed
+        self._suffix = f"__{uuid.uuid4().hex[:8]}"
         self._lock_file = self._lock()
         self._journal = Journal()
         self.catalogue = Catalogue(self.path)
@@ -214,7 +215,7 @@ class Engine:
         _check_name(name, "function")
         if name in self.functions:
             raise EngineError(f"function {name!r} is registered already")
-        if name not in self.catalogue.functions and self.spark.catalog.functionExists(name):
+        if self.spark.sql(f"SHOW SYSTEM FUNCTIONS LIKE '{name}'").head() is not None:
             raise EngineError(f"{name!r} is a function of Spark's already; choose another name")
         if not callable(function):
             raise EngineError(f"function {name!r} is {type(function).__name__}, not a function")
@@ -222,7 +223,7 @@ class Engine:
         made = function if is_udf else F.udf(function, returns)
         kind, _ = kind_of_udf(made, name)
         self.functions[name] = Function(name, made.func, kind, made.returnType.simpleString(), made)
-        self.spark.udf.register(name, getattr(made, "_unwrapped", made))
+        self.spark.udf.register(self._name_for_spark(name), getattr(made, "_unwrapped", made))
         self.catalogue.set_function(name)
 
     # --- queries -----------------------------------------------------------------------------
@@ -427,9 +428,17 @@ class Engine:
         return Schemas(
             {name: types(about) for name, about in self.catalogue.streams.items()},
             {name: types(about) for name, about in self.catalogue.tables.items()},
-            self.catalogue.functions,
+            {name: self._name_for_spark(name) for name in self.catalogue.functions},
             self._timezone,
         )
+
+    def _name_for_spark(self, function: str) -> str:
+        """Return a name that no other engine of the session uses."""
+        return f"{function}{self._suffix}"
+
+    def shown(self, text: str) -> str:
+        """Return an expression as its author would write it."""
+        return text.replace(f"`{STREAM}`.", "").replace(self._suffix, "")
 
     def _compile(self, number: int, name: str, text: str, sink: str) -> CompiledQuery:
         """Parse a query and check with Spark whatever only Spark can."""
@@ -440,8 +449,8 @@ class Engine:
         except QueryError as error:
             raise QueryError(f"query {name!r}: {error}") from None
         except (AnalysisException, ParseException) as error:
-            said = str(error).split("\n")[0].split(";")[0].replace(f"`{STREAM}`.", "")
-            raise QueryError(f"query {name!r}: {said}") from None
+            said = str(error).split("\n")[0].split(";")[0]
+            raise QueryError(f"query {name!r}: {self.shown(said)}") from None
 
     def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
         query = compiled.query
@@ -476,7 +485,7 @@ class Engine:
         for spec in own:
             kind = probe.select(F.expr(spec.condition)).schema[0].dataType
             if not isinstance(kind, BooleanType):
-                said = spec.condition.replace(f"`{STREAM}`.", "")
+                said = self.shown(spec.condition)
                 raise QueryError(f"{said} is {kind.simpleString()}, not a condition; compare it")
         if any(may_raise(probe, NativePredicate(spec.condition)) for spec in own):
             return query.judged_by_spark()

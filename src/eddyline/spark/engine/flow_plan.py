@@ -259,12 +259,14 @@ class FlowPlanner:
             for number, key in enumerate(conditions):
                 position = len(plan.columns) + number
                 plan.operators[key] = OperatorPlan("verdict", key, (position,))
+        if not columns:  # a batch without columns would not know how many rows it has
+            place(SOURCE, F.col(SOURCE), IntegerType())
         return columns, conditions
 
     def _function_plan(self, spec: PredicateSpec, at: tuple[int, ...]) -> OperatorPlan:
         assert spec.function is not None
         function = self._functions[spec.function]
-        return OperatorPlan(function.kind, spec.key, at, function.judging(spec), "null")
+        return OperatorPlan(function.kind, spec.function, at, function.judging(spec), "null")
 
 
 def make_flow_udf(plan: FlowPlan) -> Callable[..., Column]:

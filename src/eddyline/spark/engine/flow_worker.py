@@ -128,14 +128,13 @@ def run_task(plan: FlowPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]
     """
     began = time.perf_counter()
     flows = [recall(plan, number) for number in range(len(plan.streams))]
+    for known in flows:
+        known.flow.take_counts()  # of a task that was given up
     before = [(known.flow.rows, known.flow.visits) for known in flows]
-    counts: dict[int, int] = {}
     failures: dict[int, str] = {}
     batch = next(batches, None)
     while batch is not None:
         matched = _run_batch(plan, flows, batch)
-        for number, count in matched.counts.items():
-            counts[number] = counts.get(number, 0) + count
         for number, error in matched.failures.items():
             failures.setdefault(number, error)
         rows = len(batch[0])
@@ -143,14 +142,14 @@ def run_task(plan: FlowPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]
         note = None
         if rows and (batch is None or len(batch[0]) == 0):
             note = {
-                "counts": counts,
+                "counts": {n: c for known in flows for n, c in known.flow.take_counts().items()},
                 "failures": failures,
                 "flows": [
                     _about(known.flow, *then) for known, then in zip(flows, before, strict=True)
                 ],
                 "busy_s": time.perf_counter() - began,
             }
-            counts, failures = {}, {}
+            failures = {}
         yield encode(matched, rows, note)
 
 
@@ -166,7 +165,7 @@ def _run_batch(plan: FlowPlan, flows: list[_StreamFlow], batch: tuple[pa.Array, 
         rows = np.flatnonzero(of == number)
         taken = [column.take(pa.array(rows)) for column in own]
         matched = known.flow.run(_to_batch(stream, known, taken))
-        parts.append(Matched(rows[matched.rows], matched.numbers, matched.counts, matched.failures))
+        parts.append(Matched(rows[matched.rows], matched.numbers, matched.failures))
     whole = Matched.of(parts)
     order = np.argsort(whole.rows, kind="stable")
     whole.rows, whole.numbers = whole.rows[order], whole.numbers[order]

@@ -195,7 +195,10 @@ class Run:
         else:
             matched.write.format("noop").mode("overwrite").save()
         late = self._count_late(times.get) if metrics else 0
-        return _summed(seen.get["notes"], record, late)
+        about = _summed(seen.get["notes"], record, late)
+        shown = self._engine.shown
+        about["tickets"] = {shown(name): share for name, share in about["tickets"].items()}
+        return about
 
     def _time_metrics(self) -> list[Column]:
         metrics = []
@@ -228,7 +231,7 @@ class Run:
                     "noop"
                 ).mode("overwrite").save()
             except Exception as error:
-                failures |= dict.fromkeys(queries, _first_cause(error))
+                failures |= dict.fromkeys(queries, self._engine.shown(_first_cause(error)))
         return failures
 
     def _hand_over(self, batch: int, planned: Planned, record: BatchRecord) -> dict[int, str]:

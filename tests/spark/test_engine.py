@@ -1,0 +1,239 @@
+"""An engine against Spark SQL: query by query, with queries coming and going."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import eddyline as el
+from tests.spark import random_sql
+from tests.spark.random_sql import ROOMS, SCHEMA, is_vowel
+
+ROOM_ROWS = [("a", 1, "attic"), ("ab", 2, "hall"), ("ab", 3, "cellar"), (None, 4, "nowhere")]
+
+
+class Feed:
+    """A folder that a stream reads, a file a micro-batch."""
+
+    def __init__(self, spark: Any, folder: pathlib.Path, schema: str = SCHEMA) -> None:
+        self.spark, self.folder, self.schema = spark, str(folder), schema
+        folder.mkdir()
+
+    def put(self, rows: list[tuple[Any, ...]]) -> None:
+        frame = self.spark.createDataFrame(rows, self.schema).coalesce(1)
+        frame.write.mode("append").parquet(self.folder)
+
+    def stream(self) -> Any:
+        reader = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(self.folder)
+
+
+def as_counter(df: Any) -> Counter[str]:
+    return Counter(repr(tuple(row)) for row in df.collect())
+
+
+def answer(spark: Any, sql: str, rows: list[tuple[Any, ...]], schema: str = SCHEMA) -> Any:
+    """What Spark itself answers over the rows."""
+    spark.createDataFrame(rows, schema).createOrReplaceTempView("events")
+    spark.createDataFrame(ROOM_ROWS, ROOMS).createOrReplaceTempView("rooms")
+    spark.udf.register("is_vowel", is_vowel, "boolean")
+    return spark.sql(sql.split(" WINDOW ", maxsplit=1)[0])
+
+
+@pytest.fixture
+def feed(spark: Any, tmp_path: pathlib.Path) -> Feed:
+    return Feed(spark, tmp_path / "source")
+
+
+@pytest.fixture
+def engine(spark: Any, feed: Feed, tmp_path: pathlib.Path) -> Any:
+    with el.Engine(spark, tmp_path / "engine", seed=0) as made:
+        made.stream("events", feed.stream())
+        yield made
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_query_answers_as_spark_does(spark: Any, engine: Any, feed: Feed, seed: int) -> None:
+    rng = random.Random(seed)
+    engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
+    engine.function("is_vowel", is_vowel)
+    run = engine.start("50 milliseconds")
+    seen: dict[str, list[tuple[Any, ...]]] = {}
+    texts: dict[str, str] = {}
+    for step in range(3):
+        for n in range(9):
+            name = f"q{step}_{n}"
+            texts[name] = random_sql.query(rng)
+            engine.query(name, texts[name])
+            seen[name] = []
+        for name in rng.sample(list(seen), 2):
+            engine.drop(name)
+            del seen[name], texts[name]
+        rows = random_sql.rows(rng, 60, 100 * step)
+        feed.put(rows)
+        run.process_all_available()
+        for own in seen.values():
+            own.extend(rows)
+    run.stop()
+    assert not [state for state in engine.queries() if state.error]
+    for name, own in seen.items():
+        expected = as_counter(answer(spark, texts[name], own))
+        assert as_counter(engine.results(name)) == expected, texts[name]
+
+
+def test_two_streams_are_read_as_one(spark: Any, engine: Any, feed: Feed, tmp_path: Any) -> None:
+    other = Feed(spark, tmp_path / "other", "k string, v double")
+    engine.stream("readings", other.stream())
+    engine.query("small", "SELECT id FROM events WHERE a < 5")
+    engine.query("large", "SELECT k, v FROM readings WHERE v > 1 OR k = 'x'")
+    engine.query("long", "SELECT k FROM readings WHERE length(k) > 1")
+    rows = random_sql.rows(random.Random(1), 50, 0)
+    feed.put(rows)
+    other.put([("x", 0.5), ("yy", 2.0), ("z", None)])
+    run = engine.start("50 milliseconds")
+    run.process_all_available()
+    assert as_counter(run.results("small")) == as_counter(
+        answer(spark, "SELECT id FROM events WHERE a < 5", rows)
+    )
+    assert sorted(tuple(r) for r in run.results("large").collect()) == [("x", 0.5), ("yy", 2.0)]
+    assert [r.k for r in run.results("long").collect()] == ["yy"]
+
+
+def test_an_engine_goes_on_where_it_was(spark: Any, feed: Feed, tmp_path: Any) -> None:
+    path = tmp_path / "engine"
+    text = "SELECT id FROM events WHERE id >= 0"
+    for first in (0, 100):
+        with el.Engine(spark, path) as engine:
+            engine.stream("events", feed.stream())
+            engine.query("all", text)
+            feed.put(random_sql.rows(random.Random(first), 10, first))
+            engine.start("available now").process_all_available()
+            assert engine.queries()["all"].matched == 10 if first == 0 else 20
+    with el.Engine(spark, path) as engine:  # nothing registered: results can be read all the same
+        assert engine.results("all").count() == 20
+
+
+def test_results_go_where_they_are_sent(engine: Any, feed: Feed, tmp_path: Any) -> None:
+    alerts: list[Any] = []
+    written = str(tmp_path / "written")
+    engine.query("rows", "SELECT id FROM events WHERE id < 3", sink=el.callback(alerts.extend))
+    engine.query(
+        "frames",
+        "SELECT id, a + 1 AS next FROM events WHERE id < 2",
+        sink=lambda df, batch: df.write.mode("append").parquet(written),
+    )
+    engine.query("counted", "SELECT * FROM events WHERE id < 9", sink="count")
+    engine.query("none", "SELECT * FROM events WHERE id < 0", sink=lambda df, batch: 1 / 0)
+    feed.put(random_sql.rows(random.Random(0), 20, 0))
+    engine.start("available now").process_all_available()
+    assert sorted(row.id for row in alerts) == [0, 1, 2]
+    assert sorted(row.id for row in engine.spark.read.parquet(written).collect()) == [0, 1]
+    states = engine.queries()
+    assert states["counted"].matched == 9
+    assert states["none"].state == "active"  # never called: there were no results
+    with pytest.raises(el.EngineError, match="only counted"):
+        engine.results("counted")
+
+
+def test_one_failing_query_leaves_the_others_alone(spark: Any, engine: Any, feed: Feed) -> None:
+    def brittle(id: int) -> bool:
+        if id == 7:
+            raise ValueError("seven")
+        return True
+
+    def broken(df: Any, batch: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    engine.function("brittle", brittle)
+    engine.query("python", "SELECT id FROM events WHERE brittle(id)")
+    engine.query("guarded", "SELECT id FROM events WHERE id <> 7 AND brittle(id)")
+    engine.query("sink", "SELECT id FROM events", sink=broken)
+    engine.query("division", "SELECT id FROM events WHERE 1 / (id - 5) > 0")
+    engine.query("fine", "SELECT id FROM events WHERE id < 4")
+    feed.put(random_sql.rows(random.Random(0), 10, 0))
+    run = engine.start("50 milliseconds")
+    run.process_all_available()
+    states = engine.queries()
+    assert {s.name for s in states if s.state == "paused"} == {"python", "sink", "division"}
+    assert "seven" in states["python"].error
+    assert "No space left" in states["sink"].error
+    assert "DIVIDE_BY_ZERO" in states["division"].error
+    assert run.results("guarded").count() == 9
+    assert run.results("fine").count() == 4
+    assert {r.numbers["query"] for r in run.journal().of_kind("paused")} == {
+        "python",
+        "sink",
+        "division",
+    }
+    engine.resume("python")
+    feed.put(random_sql.rows(random.Random(0), 5, 100))
+    run.process_all_available()
+    assert sorted(r.id for r in run.results("python").collect()) == [100, 101, 102, 103, 104]
+
+
+def test_a_query_sees_only_what_comes_after_it(engine: Any, feed: Feed) -> None:
+    run = engine.start("50 milliseconds")
+    feed.put(random_sql.rows(random.Random(0), 5, 0))
+    run.process_all_available()
+    engine.query("all", "SELECT id FROM events")
+    assert run.results("all").count() == 0
+    feed.put(random_sql.rows(random.Random(0), 5, 100))
+    run.process_all_available()
+    assert sorted(r.id for r in run.results("all").collect()) == [100, 101, 102, 103, 104]
+    engine.drop("all")
+    engine.query("all", "SELECT id FROM events WHERE id > 1000")  # another query, the same slot
+    feed.put(random_sql.rows(random.Random(0), 5, 1_000))
+    run.process_all_available()
+    assert sorted(r.id for r in run.results("all").collect()) == [1001, 1002, 1003, 1004]
+
+
+def test_a_replaced_table_holds_from_the_next_micro_batch(
+    spark: Any, engine: Any, feed: Feed
+) -> None:
+    engine.table("rooms", spark.createDataFrame([("a", 1, "old")], ROOMS))
+    engine.query("named", "SELECT id, name FROM events, rooms WHERE s = room")
+    run = engine.start("50 milliseconds")
+    row = (None,) * 6
+    feed.put([(1, 1, 0.0, "a", *row), (2, 1, 0.0, "b", *row)])
+    run.process_all_available()
+    engine.table("rooms", spark.createDataFrame([("b", 1, "new")], ROOMS))
+    feed.put([(3, 1, 0.0, "a", *row), (4, 1, 0.0, "b", *row)])
+    run.process_all_available()
+    found = sorted(tuple(row) for row in run.results("named").collect())
+    assert found == [(1, "old"), (4, "new")]
+
+
+def test_late_rows_count_and_are_told(spark: Any, tmp_path: Any) -> None:
+    import datetime
+
+    feed = Feed(spark, tmp_path / "source", "id long, at timestamp")
+    noon = datetime.datetime(2024, 1, 1, 12)
+    minute = datetime.timedelta(minutes=1)
+    with el.Engine(spark, tmp_path / "engine") as engine:
+        engine.stream("events", feed.stream(), time="at", delay="90 seconds")
+        engine.query("all", "SELECT id FROM events")
+        run = engine.start("50 milliseconds")
+        feed.put([(1, noon)])
+        run.process_all_available()
+        feed.put([(2, noon - minute), (3, noon - 2 * minute), (4, None)])
+        run.process_all_available()
+        assert run.results("all").count() == 4
+        assert [batch.late for batch in run.report().batches] == [0, 1]
+        assert "1 rows came late" in repr(run.report())
+
+
+def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
+    engine.query("small", "SELECT id FROM events WHERE id < 3 AND a > -100")
+    feed.put(random_sql.rows(random.Random(0), 20, 0))
+    run = engine.start("available now")
+    run.process_all_available()
+    report = run.report().to_dict()
+    assert report["rows"] == 20
+    assert report["batches"][0]["matches"] == report["queries"][0]["matched"]
+    assert set(report["batches"][0]["tickets"]) == {"id", "a"}
+    assert "small" in run.report()._repr_html_()
+    assert next(iter(run.journal())).kind == "start"

@@ -1,0 +1,69 @@
+"""A killed engine: started again, it has lost nothing and doubled nothing."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.spark.engine_script import TEXTS, open_engine
+
+KILLS = 3
+FILES = 60
+ROWS = 200
+
+
+def write_files(folder: pathlib.Path) -> list[list[tuple[int, int]]]:
+    """Write files that a stream reads one by one, in this order."""
+    rng = random.Random(0)
+    folder.mkdir()
+    files = []
+    for number in range(FILES):
+        rows = [(number * ROWS + n, rng.randint(0, 1_000)) for n in range(ROWS)]
+        path = folder / f"{number:03}.parquet"
+        table = pa.table({"id": pa.array([r[0] for r in rows]), "a": [r[1] for r in rows]})
+        pq.write_table(table.cast(pa.schema([("id", pa.int64()), ("a", pa.int32())])), path)
+        os.utime(path, (number + 1, number + 1))
+        files.append(rows)
+    return files
+
+
+def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
+    spark: Any, tmp_path: pathlib.Path
+) -> None:
+    files = write_files(tmp_path / "source")
+    source, path = str(tmp_path / "source"), str(tmp_path / "engine")
+    rng = random.Random(os.getpid())
+    for number in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.engine_script", source, path, str(number)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"running\n"
+        time.sleep(rng.uniform(1.5, 5.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    engine = open_engine(spark, source, path)
+    run = engine.start("available now")
+    run.process_all_available()
+    finished = engine.log.finished()
+    assert list(finished) == list(range(FILES))
+    for number in range(KILLS):
+        added = engine.catalogue.query(f"q{number}").spans[0][0]
+        rows = [r for n, own in enumerate(files) if finished[n].version >= added for r in own]
+        divisor, least = number + 2, number
+        expected = [(id_, a) for id_, a in rows if a % divisor == 0 and id_ >= least]
+        found = sorted(tuple(row) for row in engine.results(f"q{number}").collect())
+        assert found == sorted(expected), TEXTS[number]
+    engine.close()

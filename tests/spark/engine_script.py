@@ -1,4 +1,4 @@
-"""An engine in a process of its own, to be killed: `python engine_script.py SOURCE ENGINE ROUND`."""
+"""An engine in a process of its own, to be killed; arguments: source, engine, number of query."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from tests.spark.engine_script import TEXTS, open_engine
 
-KILLS = 3
-FILES = 60
+KILLS = 2
+FILES = 24
 ROWS = 200
 
 
@@ -51,7 +51,7 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
         )
         assert process.stdout is not None
         assert process.stdout.readline() == b"running\n"
-        time.sleep(rng.uniform(1.5, 5.0))
+        time.sleep(rng.uniform(0.5, 4.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
     engine = open_engine(spark, source, path)

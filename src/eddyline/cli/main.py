@@ -1,4 +1,4 @@
-"""`eddyline`: doctor, demo and benchmarks."""
+"""`eddyline`: doctor, demo, engines from files, and benchmarks."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class BenchName(enum.StrEnum):
     cbr = "cbr"
     mesh = "mesh"
     native = "native"
+    cacq = "cacq"
 
 
 def _version(show: bool) -> None:
@@ -71,6 +72,19 @@ def demo(
 
 
 @app.command()
+def run(
+    file: Annotated[pathlib.Path, typer.Argument(help="Streams, queries and sinks, as TOML.")],
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what is there now, then stop.")
+    ] = False,
+) -> None:
+    """Run the continuous queries that a file describes; Ctrl-C stops."""
+    from eddyline.cli.run import run as run_file
+
+    _or_explain(lambda: run_file(file, once))
+
+
+@app.command()
 def bench(
     name: Annotated[BenchName, typer.Argument(help="Which benchmark.")],
     json: Annotated[
@@ -93,7 +107,7 @@ def bench(
 
     measured = Bench(name.value, seed, quick)
 
-    def run() -> None:
+    def measure() -> None:
         if json is not None and not json.parent.exists():
             json.parent.mkdir(parents=True)
         if name is BenchName.agreedy:
@@ -108,6 +122,10 @@ def bench(
             from eddyline.bench import mesh
 
             mesh.run(measured)
+        elif name is BenchName.cacq:
+            from eddyline.bench import cacq
+
+            cacq.run(measured, rounds)
         elif name is BenchName.native:
             from eddyline.bench import native
 
@@ -120,7 +138,7 @@ def bench(
         if json is not None:
             measured.write(json)
 
-    _or_explain(run)
+    _or_explain(measure)
 
 
 def _or_explain(action: object) -> None:

@@ -171,6 +171,11 @@ class Flow:
         return self._array
 
     @property
+    def words(self) -> int:
+        """Words of the bitmap of interested queries that each row has."""
+        return self._words
+
+    @property
     def size_bytes(self) -> int:
         """Memory of everything that grows with the number of queries, but not with rows."""
         filters = sum(

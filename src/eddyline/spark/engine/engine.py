@@ -220,7 +220,9 @@ class Engine:
         if not callable(function):
             raise EngineError(f"function {name!r} is {type(function).__name__}, not a function")
         is_udf = hasattr(function, "evalType") and hasattr(function, "func")
-        made = function if is_udf else F.udf(function, returns)
+        with warnings.catch_warnings():  # PySpark remarks on annotations that it cannot use
+            warnings.simplefilter("ignore")
+            made = function if is_udf else F.udf(function, returns)
         kind, _ = kind_of_udf(made, name)
         self.functions[name] = Function(name, made.func, kind, made.returnType.simpleString(), made)
         self.spark.udf.register(self._name_for_spark(name), getattr(made, "_unwrapped", made))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,6 @@ class Run:
         self._planned: tuple[tuple[int, frozenset[int], str], Planned] | None = None
         self._failure: EngineError | None = None
         self._batches: list[MicroBatch] = []
-        self._idle = threading.Condition()
         finished = engine.log.finished()
         self._newest_us = dict(finished[max(finished)].newest_us) if finished else {}
         writer = (
@@ -85,11 +83,15 @@ class Run:
         """Stop after the micro-batch that is running; `Engine.start` goes on from there."""
         if self.is_active:
             self.streaming_query.stop()
-            self._engine.note("stop", self.report().rows)
+            self._engine.note("stop", sum(batch.rows for batch in self._batches))
 
     def report(self) -> RunReport:
         """Return what this run did so far."""
-        return RunReport(list(self._batches), self._engine.queries())
+        return RunReport(self.batches(), self._engine.queries())
+
+    def batches(self) -> list[MicroBatch]:
+        """Return what each micro-batch of this run came to."""
+        return list(self._batches)
 
     def journal(self) -> Journal:
         """Return every decision since the engine was opened."""

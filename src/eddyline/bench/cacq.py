@@ -1,7 +1,7 @@
 """`eddyline bench cacq`: the experiments of the paper on CACQ, and rules on Spark.
 
-The stream is the paper's: five integer attributes a to e, uniform in [0, 100). Random queries have a
-predicate on each attribute with a chance of one half, one of <, <=, >, >= with a random constant.
+The stream is the paper's: five integer attributes a to e, uniform in [0, 100). Random queries have
+a predicate on each attribute with a chance of one half: <, <=, > or >= and a random constant.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from eddyline.bench import rules
 from eddyline.bench.harness import Bench, local_spark, ratio
 from eddyline.fabric.flow import Flow
 from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.domain import Domain, Floating, Whole
+from eddyline.operators.value_set import ValueSet
 from eddyline.ordering import Policy, make_policy
 from eddyline.ordering.policy import Change, Evidence
 from eddyline.ordering.tickets import Tickets
@@ -66,7 +67,7 @@ def run(bench: Bench, rounds: int) -> None:
     spark = local_spark()
     try:
         with tempfile.TemporaryDirectory(prefix="eddyline-cacq-") as folder:
-            _on_spark(bench, spark, pathlib.Path(folder), min(rounds, 3))
+            rules.run(bench, spark, pathlib.Path(folder), min(rounds, 3))
     finally:
         spark.stop()
 
@@ -88,7 +89,7 @@ def _random_queries(
 ) -> list[StandingQuery]:
     queries = []
     for number in range(count):
-        accepts = {}
+        accepts: dict[str, ValueSet] = {}
         while not accepts:
             for name, domain in domains.items():
                 if rng.random() < 0.5:
@@ -269,7 +270,7 @@ def _sources(bench: Bench, rounds: int) -> None:
         of = rng.integers(0, sources, 20)
         own = [
             [
-                StandingQuery(n, _above({"a": int(rng.integers(0, VALUES))}))
+                StandingQuery(int(n), _above({"a": int(rng.integers(0, VALUES))}))
                 for n in np.flatnonzero(of == source)
             ]
             for source in range(sources)
@@ -359,240 +360,3 @@ def _memory(bench: Bench) -> None:
         "6.83",
     )
     bench.add("memory of a row that is being worked on", words * 8 / 1e3, "kB", None, "2.5")
-
-
-# --- on Spark ----------------------------------------------------------------------------------
-
-
-def _rules(rng: np.random.Generator, count: int, widest: int) -> list[dict[str, tuple[int, int]]]:
-    """Rules: for some attributes, the range that a value must be in."""
-    rules = []
-    for _ in range(count):
-        rule: dict[str, tuple[int, int]] = {}
-        while not rule:
-            for name in COLUMNS:
-                if rng.random() < 0.5:
-                    low = int(rng.integers(0, 1_000))
-                    rule[name] = (low, low + int(rng.integers(1, widest)))
-        rules.append(rule)
-    return rules
-
-
-def _sql(rule: Mapping[str, tuple[int, int]]) -> str:
-    ranges = [f"{name} BETWEEN {low} AND {high}" for name, (low, high) in rule.items()]
-    return f"SELECT id FROM s WHERE {' AND '.join(ranges)}"
-
-
-class _Events:
-    """Rows in Parquet, for Spark to read as a table and as a stream."""
-
-    def __init__(self, spark: Any, folder: pathlib.Path, rows: int, seed: int) -> None:
-        self.spark, self.rows = spark, rows
-        self.folder = folder / f"events-{rows}"
-        self.folder.mkdir()
-        self._runs = itertools.count()
-        rng = np.random.default_rng(seed)
-        for part in range(2):
-            table = pa.table(
-                {
-                    "id": pa.array(np.arange(rows // 2) + part * (rows // 2)),
-                    **{n: pa.array(rng.integers(0, 1_000, rows // 2), pa.int32()) for n in COLUMNS},
-                }
-            )
-            pq.write_table(table, self.folder / f"{part}.parquet")
-
-    @property
-    def frame(self) -> Any:
-        """The rows as a table."""
-        return self.spark.read.parquet(str(self.folder))
-
-    def engine(self, rules: Mapping[str, str]) -> Any:
-        """Return an engine that has the rules, not started."""
-        from eddyline.spark.engine import Engine
-
-        engine = Engine(self.spark, self.folder.parent / f"engine-{self.rows}-{next(self._runs)}")
-        schema = "id long, " + ", ".join(f"{name} int" for name in COLUMNS)
-        engine.stream("s", self.spark.readStream.schema(schema).parquet(str(self.folder)))
-        engine.add(rules, sink="count")
-        return engine
-
-    def run_engine(self, engines: list[Any]) -> Callable[[], None]:
-        """Return a run of the next engine: all rows, matches of each rule counted."""
-
-        def run() -> None:
-            with engines.pop() as engine:
-                engine.start("available now").process_all_available()
-
-        return run
-
-    def range_join(self, rules: list[dict[str, tuple[int, int]]]) -> Callable[[], None]:
-        """Return a run of the rules as a table, joined by their ranges, matches counted."""
-        from pyspark.sql import functions as F
-
-        table = [
-            (n, *[bound for name in COLUMNS for bound in rule.get(name, (-(2**31), 2**31 - 1))])
-            for n, rule in enumerate(rules)
-        ]
-        schema = "rule int, " + ", ".join(f"{n}_low int, {n}_high int" for n in COLUMNS)
-        rule_frame = F.broadcast(self.spark.createDataFrame(table, schema))
-        condition = " AND ".join(f"{n} BETWEEN {n}_low AND {n}_high" for n in COLUMNS)
-
-        def run() -> None:
-            self.frame.join(rule_frame, F.expr(condition)).groupBy("rule").count().collect()
-
-        return run
-
-
-def _on_spark(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
-    rng = np.random.default_rng(bench.seed)
-    sizes = (
-        ((200, 40_000), (1_000, 20_000)) if bench.quick else ((1_000, 800_000), (10_000, 200_000))
-    )
-    targets = {1_000: "at least 8", 10_000: "at least 25"}
-    for count, rows in sizes:
-        rules = _rules(rng, count, widest=400)
-        events = _Events(spark, folder, rows, bench.seed)
-        texts = {f"r{n}": _sql(rule) for n, rule in enumerate(rules)}
-        engines = [events.engine(texts) for _ in range(2 * (rounds + 1))]
-        seconds = bench.in_turn(
-            f"{count:,} rules on Spark",
-            {
-                "engine": events.run_engine(engines),
-                "range join": events.range_join(rules),
-                "engine again": events.run_engine(engines),
-            },
-            rounds,
-        )
-        bench.add(
-            f"Spark: {count:,} rules: time, broadcast range join / engine",
-            ratio(seconds["range join"], seconds["engine"]),
-            "x",
-            f"{targets.get(count, '')} {rows:,} rows, matches counted".strip(),
-        )
-        bench.add(
-            f"Spark: {count:,} rules: cost of a row",
-            1e6 * statistics.median(seconds["engine"]) / rows,
-            "us",
-            f"range join {1e6 * statistics.median(seconds['range join']) / rows:.1f} us",
-        )
-        bench.add(
-            f"Spark: {count:,} rules: engine / engine (control)",
-            ratio(seconds["engine again"], seconds["engine"]),
-            "x",
-            "the same again",
-        )
-    _one_or_many(bench, spark, folder, rounds)
-    _ways_of_a_user(bench, spark, folder, rounds)
-    _time_to_effect(bench, spark, folder)
-
-
-def _one_or_many(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
-    """A thousand queries of which few match, against one."""
-    rng = np.random.default_rng(bench.seed + 1)
-    events = _Events(spark, folder, 100_000 if bench.quick else 2_000_000, bench.seed)
-    rules = _rules(rng, 1_000, widest=20)
-    many = {f"r{n}": _sql(rule) for n, rule in enumerate(rules)}
-    one = {"r0": many["r0"]}
-    engines = {
-        name: [events.engine(texts) for _ in range(rounds + 1)]
-        for name, texts in (("one", one), ("many", many), ("one again", one))
-    }
-    seconds = bench.in_turn(
-        "1,000 queries or one",
-        {name: events.run_engine(own) for name, own in engines.items()},
-        rounds,
-    )
-    bench.add(
-        "Spark: time of 1,000 queries / of one, few matches",
-        ratio(seconds["many"], seconds["one"]),
-        "x",
-        f"at most 3; {events.rows:,} rows",
-    )
-    bench.add(
-        "Spark: one query / one query (control)",
-        ratio(seconds["one again"], seconds["one"]),
-        "x",
-        "the same again",
-    )
-
-
-def _ways_of_a_user(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
-    """What else a user could do with a hundred rules."""
-    from pyspark.sql import functions as F
-
-    count = 100
-    rng = np.random.default_rng(bench.seed + 2)
-    events = _Events(spark, folder, 60_000 if bench.quick else 400_000, bench.seed)
-    rules = _rules(rng, count, widest=400)
-    texts = {f"r{n}": _sql(rule) for n, rule in enumerate(rules)}
-    conditions = [text.split(" WHERE ")[1] for text in texts.values()]
-    engines = [events.engine(texts) for _ in range(rounds + 1)]
-
-    def query_for_each() -> None:
-        for condition in conditions:
-            events.frame.filter(condition).count()
-
-    def one_select() -> None:
-        events.frame.select(
-            *[F.count_if(F.expr(c)).alias(f"r{n}") for n, c in enumerate(conditions)]
-        ).collect()
-
-    variants = {
-        "engine": events.run_engine(engines),
-        "range join": events.range_join(rules),
-        "a query for each": query_for_each,
-        "one SELECT": one_select,
-    }
-    seconds = bench.in_turn(f"{count} rules, four ways", variants, rounds)
-    for name in list(variants)[1:]:
-        bench.add(
-            f"Spark: {count} rules: time, {name} / engine",
-            ratio(seconds[name], seconds["engine"]),
-            "x",
-            f"{events.rows:,} rows",
-        )
-
-
-def _time_to_effect(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
-    """Adding one query to many that run."""
-    count = 1_000 if bench.quick else 10_000
-    rng = np.random.default_rng(bench.seed + 3)
-    source = folder / "arriving"
-    source.mkdir()
-    events = _Events(spark, folder, 20_000, bench.seed)
-    from eddyline.spark.engine import Engine
-
-    schema = "id long, " + ", ".join(f"{name} int" for name in COLUMNS)
-    with Engine(spark, folder / "effect") as engine:
-        engine.stream("s", spark.readStream.schema(schema).parquet(str(source)))
-        rules = {f"r{n}": _sql(rule) for n, rule in enumerate(_rules(rng, count, widest=400))}
-        began = time.perf_counter()
-        engine.add(rules, sink="count")
-        bench.add(f"adding {count:,} queries at once", time.perf_counter() - began, "s")
-        run = engine.start("50 milliseconds")
-        events.frame.write.mode("append").parquet(str(source))
-        run.process_all_available()
-        took_ms, batches = [], []
-        with bench.progress("adding one query", 10) as advance:
-            for n in range(10):
-                before = max(batch.batch for batch in run.batches())
-                began = time.perf_counter()
-                engine.query(f"new{n}", "SELECT id FROM s WHERE a >= 0", sink="count")
-                took_ms.append(1e3 * (time.perf_counter() - began))
-                while engine.queries()[f"new{n}"].matched == 0:
-                    events.frame.limit(100).write.mode("append").parquet(str(source))
-                    run.process_all_available()
-                batches.append(max(batch.batch for batch in run.batches()) - before)
-                advance()
-        bench.add(
-            f"adding one query to {count:,}: until it is in the catalogue",
-            statistics.median(took_ms),
-            "ms",
-            "at most 50",
-        )
-        bench.add(
-            f"adding one query to {count:,}: micro-batches until it has results",
-            statistics.median(batches),
-            "micro-batches",
-            "1: the next one",
-        )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from eddyline.fabric.mostly import Mostly, is_in
 from eddyline.fabric.shared_operators import (
     Lineage,
     SharedOperator,
@@ -35,7 +36,6 @@ from eddyline.operators.bitmaps import (
     IntArray,
     bit,
     bitmap_of,
-    overlap,
     set_bits,
     widen,
     words_for,
@@ -153,6 +153,7 @@ class Flow:
         self._operators: dict[str, SharedOperator] = {}
         self._costs: dict[str, CostModel] = {}
         self._array: list[SharedOperator] = []
+        self._mostly: list[Mostly] = []
         self._number_of_slot = np.zeros(64, dtype=np.int64)
         self._active: Bitmap = np.zeros(1, dtype=np.uint64)
         self._stored: Bitmap = np.zeros(1, dtype=np.uint64)
@@ -300,6 +301,7 @@ class Flow:
             kept = [order[name] for name in before if name in order]
             order_of_new = [n for n in range(len(array)) if n not in set(kept)]
             self._array = array
+            self._mostly = [Mostly() for _ in array]
             self._costs = {o.name: self._costs.get(o.name) or CostModel() for o in array}
             self.policy.start(len(array), [*order_of_new, *kept], self._seed)
         if isinstance(self.policy, Tickets):
@@ -333,21 +335,20 @@ class Flow:
         open_ = np.arange(count)
         needed_later = self._users_behind(order)
         for number, later in zip(order, needed_later, strict=True):
-            operator = array[number]
-            interested = lineage.interested if len(open_) == count else lineage.interested[open_]
-            at = open_[overlap(interested, operator.users)]
+            operator, mostly = array[number], self._mostly[number]
+            at = mostly.wanted(open_, lineage.interested, operator.users)
             if len(at):
                 began = time.perf_counter()
                 operator.visit(batch, lineage, at)
                 elapsed_us = (time.perf_counter() - began) * 1e6
                 self._costs[operator.name].add(len(at), elapsed_us)
                 word, mask = bit(number)
-                lineage.done[at, word] |= mask
+                lineage.done[at if len(at) < count else slice(None), word] |= mask
                 seen[number] = len(at)
-            interested = lineage.interested if len(open_) == count else lineage.interested[open_]
-            open_ = open_[overlap(interested, later)]
-            if len(at):
-                passed[number] = np.count_nonzero(np.isin(at, open_, assume_unique=True))
+            if later is None:
+                break
+            open_ = mostly.needed(open_, lineage.interested, later)
+            passed[number] = np.count_nonzero(is_in(at, open_, count))
             if not len(open_):
                 break
         self.rows += count
@@ -356,13 +357,14 @@ class Flow:
             self._learn(batch, lineage, seen, passed)
         return lineage
 
-    def _users_behind(self, order: Sequence[int]) -> list[Bitmap]:
-        """Return for each operator of the order the queries that use one of those after it."""
-        later: list[Bitmap] = []
-        users = np.zeros(self._words, dtype=np.uint64)
+    def _users_behind(self, order: Sequence[int]) -> list[Bitmap | None]:
+        """Return for each operator the queries that use one of those after it; None for none."""
+        later: list[Bitmap | None] = []
+        users: Bitmap | None = None
         for number in reversed(order):
             later.append(users)
-            users = users | self._array[number].users
+            own = self._array[number].users
+            users = own if users is None else users | own
         return later[::-1]
 
     def _learn(self, batch: Batch, lineage: Lineage, seen: IntArray, passed: IntArray) -> None:
@@ -410,8 +412,8 @@ class Flow:
             word, own = bit(slot)
             interested[unfulfilled, word] &= ~own
         failures = self._settle(batch, lineage) if lineage.failures else {}
-        self._counter.add(interested)
         rows, at = set_bits(interested & self._stored) if self._stored.any() else (_NONE, _NONE)
+        self._counter.add(interested)
         return Matched(lineage.rows[rows], self._number_of_slot[at], failures)
 
     def take_counts(self) -> dict[int, int]:

@@ -127,24 +127,30 @@ class ColumnCounter:
         self._levels: list[Bitmaps] = []  # the rows of weight 1, 2, 4, ...
 
     def add(self, bitmaps: Bitmaps) -> None:
-        """Take rows into account."""
+        """Take rows into account; what they hold afterwards means nothing."""
         level = bitmaps
         for weight in itertools.count():
             if weight == len(self._levels):
                 self._levels.append(np.zeros((0, self.words), dtype=np.uint64))
-            if len(self._levels[weight]):
-                level = np.concatenate([self._levels[weight], level])
+            left = [self._levels[weight]]
             carries: list[Bitmaps] = []
-            while len(level) > 2:
+            while len(level) + sum(map(len, left)) > 2:
+                if len(level) < 3:
+                    level, left = np.concatenate([level, *left]), []
                 third = len(level) // 3
                 a, b, c = level[:third], level[third : 2 * third], level[2 * third : 3 * third]
-                either = a ^ b
-                carries.append((a & b) | (c & either))
-                level = np.concatenate([either ^ c, level[3 * third :]])
-            self._levels[weight] = level.copy()  # not a view of the caller's rows
+                left.append(level[3 * third :])
+                level = a ^ b
+                # In place, as memory is what this waits for: a becomes the carry.
+                np.bitwise_and(a, b, out=a)
+                np.bitwise_and(level, c, out=b)
+                np.bitwise_or(a, b, out=a)
+                np.bitwise_xor(level, c, out=level)
+                carries.append(a)
+            self._levels[weight] = np.concatenate([level, *left])
             if not carries:
                 return
-            level = np.concatenate(carries)
+            level = np.concatenate(carries) if len(carries) > 1 else carries[0]
 
     def counts(self) -> IntArray:
         """Return the counts so far."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -24,7 +24,9 @@ from eddyline.operators.value_set import NOT_NULL, NOTHING, Key, ValueSet
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+LISTED_MAX = 1 << 16  # from the first to the last bound
 Constant = int | float | Decimal | str
+Finder = Callable[[pa.Array], NDArray[np.int64]]
 
 
 class Domain(abc.ABC):
@@ -73,8 +75,8 @@ class Domain(abc.ABC):
         """Return an empty list of bounds, of the kind `regions` takes."""
 
     @abc.abstractmethod
-    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
-        """Return how many of the ascending keys each value has reached; -1 for NULL."""
+    def finder(self, keys: Any) -> Finder:
+        """Return what tells how many of the ascending keys each value has reached; -1 for NULL."""
 
 
 class Whole(Domain):
@@ -95,9 +97,17 @@ class Whole(Domain):
         """Return an empty array of integers."""
         return np.zeros(0, dtype=np.int64)
 
-    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
-        """Search the keys for all values at once."""
-        return _search(keys, _as_integers(values), values)
+    def finder(self, keys: Any) -> Finder:
+        """Look values up in a list if the keys lie close together, else search for them."""
+        if not len(keys) or keys[0] == INT64_MIN or int(keys[-1]) - int(keys[0]) > LISTED_MAX:
+            return lambda values: _null_at_end(
+                np.searchsorted(keys, _as_integers(values), side="right"), values
+            )
+        least, most = int(keys[0]) - 1, int(keys[-1])
+        listed = np.searchsorted(keys, np.arange(least, most + 1), side="right")
+        return lambda values: _null_at_end(
+            listed[np.clip(_as_integers(values), least, most) - least], values
+        )
 
 
 class Floating(Domain):
@@ -115,10 +125,15 @@ class Floating(Domain):
         """Return an empty array of floats."""
         return np.zeros(0, dtype=np.float64)
 
-    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+    def finder(self, keys: Any) -> Finder:
         """Search the keys for all values at once."""
-        filled = pc.fill_null(values, 0.0) if values.null_count else values
-        return _search(keys, filled.to_numpy(zero_copy_only=False).astype(np.float64), values)
+
+        def find(values: pa.Array) -> NDArray[np.int64]:
+            filled = pc.fill_null(values, 0.0) if values.null_count else values
+            numbers = filled.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+            return _null_at_end(np.searchsorted(keys, numbers, side="right"), values)
+
+        return find
 
 
 class Text(Domain):
@@ -136,16 +151,20 @@ class Text(Domain):
         """Return an empty list."""
         return []
 
-    def regions(self, keys: Any, values: pa.Array) -> NDArray[np.int64]:
+    def finder(self, keys: Any) -> Finder:
         """Search the keys for each different value once."""
-        encoded = values.dictionary_encode()
-        distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
-        reached = np.fromiter(
-            (bisect.bisect_right(keys, value) for value in distinct), np.int64, len(distinct)
-        )
-        reached = np.append(reached, -1)  # NULL, at index -1
-        found: NDArray[np.int64] = reached[pc.fill_null(encoded.indices, -1).to_numpy()]
-        return found
+
+        def find(values: pa.Array) -> NDArray[np.int64]:
+            encoded = values.dictionary_encode()
+            distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+            reached = np.fromiter(
+                (bisect.bisect_right(keys, value) for value in distinct), np.int64, len(distinct)
+            )
+            reached = np.append(reached, -1)  # NULL, at index -1
+            found: NDArray[np.int64] = reached[pc.fill_null(encoded.indices, -1).to_numpy()]
+            return found
+
+        return find
 
 
 def insert_key(keys: Any, at: int, key: Key) -> Any:
@@ -186,8 +205,7 @@ def _in_range(number: int) -> int | bool | None:
     return None if number > INT64_MAX else number
 
 
-def _search(keys: Any, numbers: NDArray[Any], values: pa.Array) -> NDArray[np.int64]:
-    reached: NDArray[np.int64] = np.searchsorted(keys, numbers, side="right")
+def _null_at_end(reached: NDArray[np.int64], values: pa.Array) -> NDArray[np.int64]:
     if values.null_count:
         reached[pc.is_null(values).to_numpy(zero_copy_only=False)] = -1
     return reached
@@ -205,5 +223,5 @@ def _as_integers(values: pa.Array) -> NDArray[np.int64]:
         values = values.cast(pa.int64())
     if values.null_count:
         values = pc.fill_null(values, False if pa.types.is_boolean(kind) else 0)
-    numbers: NDArray[np.int64] = values.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: NDArray[np.int64] = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return numbers

@@ -18,17 +18,19 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.operators.bitmaps import ALL, Bitmaps, bit, widen
-from eddyline.operators.domain import Domain, find_key, insert_key, sorted_keys
+from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sorted_keys
 from eddyline.operators.value_set import ValueSet
 
 # Switching one bit costs about as much as copying this many words.
 WORDS_PER_SWITCH = 3
+TABLE_BYTES_MAX = 1 << 21
 
 
 class GroupedFilter:
@@ -65,6 +67,8 @@ class GroupedFilter:
         self.words = words
         self.slots: set[int] = set()
         filled = ALL if default else np.uint64(0)
+        self._find: Finder | None = None  # made when they are needed, as is the table
+        self._table: Bitmaps | None = None
         self._keys = domain.no_keys()
         self._switches = np.zeros(0, dtype=np.int32)  # slots, in the order of their bounds
         self._ends = np.zeros(1, dtype=np.int64)  # switches before region r
@@ -75,12 +79,15 @@ class GroupedFilter:
     @property
     def size_bytes(self) -> int:
         """Memory of everything that grows with the number of queries."""
-        arrays = (self._switches, self._ends, self._regions, self._maps, self._null)
+        arrays: list[NDArray[Any]] = [self._switches, self._ends, self._regions]
+        arrays += [self._maps, self._null]
+        arrays += [] if self._table is None else [self._table]
         keys = sum(map(len, self._keys)) if isinstance(self._keys, list) else self._keys.nbytes
         return sum(array.nbytes for array in arrays) + keys
 
     def load(self, predicates: Mapping[int, ValueSet]) -> None:
         """Take in the predicates of many slots at once, into an empty filter."""
+        self._forget_derived()
         if self.slots:
             raise ValueError("load fills an empty filter; use add")
         self.slots = set(predicates)
@@ -97,6 +104,7 @@ class GroupedFilter:
 
     def add(self, slot: int, values: ValueSet) -> None:
         """Take in the predicate of one slot; the rest stays as it is."""
+        self._forget_derived()
         if slot in self.slots:
             raise ValueError(f"slot {slot} has a predicate here already")
         self.slots.add(slot)
@@ -106,6 +114,7 @@ class GroupedFilter:
 
     def remove(self, slot: int) -> None:
         """Forget the predicate of a slot; its bits become the default again."""
+        self._forget_derived()
         self.slots.remove(slot)
         for at in np.flatnonzero(self._switches == slot)[::-1]:
             region = int(np.searchsorted(self._ends, at, side="right"))
@@ -122,17 +131,21 @@ class GroupedFilter:
 
     def widen(self, words: int) -> None:
         """Make room for more slots."""
+        self._forget_derived()
         self.words = words
         self._maps = widen(self._maps, words, self.default)
         self._null = widen(self._null, words, self.default)
 
-    def regions(self, values: pa.Array) -> NDArray[np.int64]:
-        """Return the region of each value; -1 for NULL."""
-        return self.domain.regions(self._keys, values)
-
     def accepting(self, values: pa.Array) -> Bitmaps:
         """Return for each value the bitmap of slots that accept it."""
-        regions = self.regions(values)
+        if self._find is None:
+            self._find = self.domain.finder(self._keys)
+            if (len(self._keys) + 2) * self.words * 8 <= TABLE_BYTES_MAX:
+                # Few enough regions to have the bitmap of each; NULL, region -1, comes last.
+                self._table = self._bitmaps(np.append(np.arange(len(self._keys) + 1), -1))
+        regions = self._find(values)
+        if self._table is not None:
+            return np.take(self._table, regions, axis=0)
         distinct, which = np.unique(regions, return_inverse=True)
         if 2 * len(distinct) > len(regions):
             return self._bitmaps(regions)
@@ -155,6 +168,9 @@ class GroupedFilter:
             np.bitwise_xor.at(maps.reshape(-1), at, masks)
         maps[regions < 0] = self._null
         return maps
+
+    def _forget_derived(self) -> None:
+        self._find = self._table = None
 
     def _insert(self, key: float | bytes, slot: int) -> None:
         at, is_there = find_key(self._keys, key)

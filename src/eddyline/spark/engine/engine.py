@@ -115,6 +115,7 @@ class Engine:
         self._compiled: dict[int, CompiledQuery] = {}
         self._named_here: set[str] = set()
         self._run: Run | None = None
+        self._planner: FlowPlanner | None = None
         self._timezone = str(spark.conf.get("spark.sql.session.timeZone"))
         if self.catalogue.damage:
             self.note("damage", what=self.catalogue.damage)
@@ -178,6 +179,7 @@ class Engine:
         number = list(self.catalogue.streams).index(name)
         info = StreamInfo(number, name, df.schema, self._timezone, time, about["delay_us"])
         self._streams[name] = (info, df)
+        self._planner = None
 
     def table(self, name: str, df: DataFrame) -> None:
         """Name a static table that queries may join; what it holds now is copied.
@@ -327,16 +329,18 @@ class Engine:
         self._check_complete()
         infos = sorted((info for info, _ in self._streams.values()), key=lambda i: i.number)
         frames = [self._streams[info.name][1] for info in infos]
-        planner = FlowPlanner(
-            uuid.uuid4().hex,
-            infos,
-            self.functions,
-            self._lookup_operator,
-            self._timezone,
-            self.spark.conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
-            self._seed,
-        )
-        self._run = Run(self, planner, infos, frames, trigger)
+        if self._planner is None:  # kept from run to run: workers then keep their flows
+            as_bytes = self.spark.conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true")
+            self._planner = FlowPlanner(
+                uuid.uuid4().hex,
+                infos,
+                self.functions,
+                self._lookup_operator,
+                self._timezone,
+                as_bytes == "true",
+                self._seed,
+            )
+        self._run = Run(self, self._planner, infos, frames, trigger)
         self.note("start", queries=len(self.catalogue.names()), streams=[i.name for i in infos])
         return self._run
 

@@ -221,10 +221,10 @@ class FlowPlanner:
         columns: list[Column] = []
         places: dict[str, int] = {}
 
-        def place(label: str, column: Column, kind: DataType) -> int:
-            if label not in places:
+        def place(label: str, make: Callable[[str], Column], text: str, kind: DataType) -> int:
+            if label not in places:  # making a Column asks the JVM: once for all queries
                 places[label] = len(columns)
-                columns.append(column)
+                columns.append(make(text))
                 plan.columns.append((label, kind))
             return places[label]
 
@@ -234,33 +234,33 @@ class FlowPlanner:
             query = compiled.query
             compared = [*query.accepts, *[name for c in query.clauses for name in c.accepts]]
             for name in compared:
-                plan.values[name] = place(quoted(name), stream.column(name), types[name])
+                plan.values[name] = place(quoted(name), stream.column, name, types[name])
             for spec in query.predicates:
                 if spec.function is None:
                     conditions.setdefault(spec.key, []).append(compiled.number)
                 elif spec.key not in plan.operators:
                     at = tuple(
-                        place(text, stream.expression(text), compiled.argument_types[text])
+                        place(text, stream.expression, text, compiled.argument_types[text])
                         for text in spec.arguments
                     )
                     plan.operators[spec.key] = self._function_plan(spec, at)
             for lookup in query.lookups:
                 if lookup.key not in plan.operators:
                     at = tuple(
-                        place(quoted(name), stream.column(name), types[name])
+                        place(quoted(name), stream.column, name, types[name])
                         for name in lookup.columns
                     )
                     plan.operators[lookup.key] = self._lookup_plan(lookup, stream, at)
         if conditions:
             answers = F.array(*[stream.expression(text) for text in conditions])
-            asked = F.when(F.col(SOURCE) == stream.number, answers)
-            at_answers = place("answers", asked, ArrayType(BooleanType()))
-            plan.native = (at_answers, list(conditions))
+            plan.native = (len(columns), list(conditions))
+            columns.append(F.when(F.col(SOURCE) == stream.number, answers))
+            plan.columns.append(("answers", ArrayType(BooleanType())))
             for number, key in enumerate(conditions):
                 position = len(plan.columns) + number
                 plan.operators[key] = OperatorPlan("verdict", key, (position,))
         if not columns:  # a batch without columns would not know how many rows it has
-            place(SOURCE, F.col(SOURCE), IntegerType())
+            place(SOURCE, F.col, SOURCE, IntegerType())
         return columns, conditions
 
     def _function_plan(self, spec: PredicateSpec, at: tuple[int, ...]) -> OperatorPlan:

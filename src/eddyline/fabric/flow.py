@@ -50,6 +50,7 @@ from eddyline.sql.standing import Clause, StandingQuery
 # Bitmaps of the rows that are worked on together should fit into a core's cache.
 CHUNK_WORDS = 1 << 17
 CHUNK_ROWS_MIN = 64
+_NOBODY = -1
 _NONE: IntArray = np.zeros(0, dtype=np.int64)
 
 
@@ -81,15 +82,6 @@ class Matched:
             for number, error in part.failures.items():
                 whole.failures.setdefault(number, error)
         return whole
-
-
-@dataclass
-class _Query:
-    """Where a query's bits are."""
-
-    slot: int
-    clauses: list[int]
-    operators: list[str]
 
 
 class Slots:
@@ -147,14 +139,13 @@ class Flow:
         self._domains = dict(domains)
         self.policy = policy if policy is not None else Tickets()
         self._seed = seed
-        self._queries: dict[int, _Query] = {}
         self._slots, self._clause_slots = Slots(), Slots()
         self._words, self._clause_words = 1, 1
         self._operators: dict[str, SharedOperator] = {}
         self._costs: dict[str, CostModel] = {}
         self._array: list[SharedOperator] = []
         self._mostly: list[Mostly] = []
-        self._number_of_slot = np.zeros(64, dtype=np.int64)
+        self._number_of_slot = np.full(64, _NOBODY, dtype=np.int32)
         self._active: Bitmap = np.zeros(1, dtype=np.uint64)
         self._stored: Bitmap = np.zeros(1, dtype=np.uint64)
         self._clauses_of_slot: dict[int, list[int]] = {}
@@ -164,7 +155,7 @@ class Flow:
         self.rows = 0
 
     def __len__(self) -> int:
-        return len(self._queries)
+        return int(np.bitwise_count(self._active).sum())
 
     @property
     def operators(self) -> list[SharedOperator]:
@@ -193,35 +184,32 @@ class Flow:
     def add(self, queries: Iterable[StandingQuery]) -> None:
         """Take in queries; they see the batches that come from now on."""
         queries = list(queries)
-        for query in queries:
-            if query.number in self._queries:
-                raise ValueError(f"query {query.number} is here already")
-            self._queries[query.number] = _Query(
-                self._slots.take(), [self._clause_slots.take() for _ in query.clauses], []
-            )
+        numbers = np.array([query.number for query in queries], dtype=np.int32)
+        known = numbers[np.isin(numbers, self._number_of_slot)]
+        if len(known) or len(np.unique(numbers)) < len(numbers):
+            raise ValueError(f"a query is here already, or given twice: {known[:3].tolist()}")
+        slots = [self._slots.take() for _ in queries]
+        clauses = [[self._clause_slots.take() for _ in query.clauses] for query in queries]
         self._widen()
         is_first = not self._operators
         loaded: dict[str, dict[int, ValueSet]] = {}
-        for query in queries:
-            own = self._queries[query.number]
-            self._number_of_slot[own.slot] = query.number
-            word, mask = bit(own.slot)
+        for query, slot, own_clauses in zip(queries, slots, clauses, strict=True):
+            self._number_of_slot[slot] = query.number
+            word, mask = bit(slot)
             self._active[word] |= mask
             if query.is_stored:
                 self._stored[word] |= mask
             for column, values in query.accepts.items():
                 if is_first:
-                    loaded.setdefault(column, {})[own.slot] = values
+                    loaded.setdefault(column, {})[slot] = values
                 else:
-                    self._values(column).require(own.slot, values)
-                own.operators.append(column)
+                    self._values(column).require(slot, values)
             for key in query.needs:
-                self._predicate(key).require(own.slot)
-                own.operators.append(key)
-            if query.clauses:
-                self._clauses_of_slot[own.slot] = own.clauses
-            for clause, at in zip(query.clauses, own.clauses, strict=True):
-                self._add_clause(own, clause, at)
+                self._predicate(key).require(slot)
+            if own_clauses:
+                self._clauses_of_slot[slot] = own_clauses
+            for clause, at in zip(query.clauses, own_clauses, strict=True):
+                self._add_clause(slot, clause, at)
         for column, values_by_slot in loaded.items():
             self._values(column).load(values_by_slot)
         self._renew_array()
@@ -229,21 +217,32 @@ class Flow:
     def drop(self, numbers: Iterable[int]) -> None:
         """Forget queries; their bits are given to others. Take the counts before, if wanted."""
         for number in numbers:
-            own = self._queries.pop(number)
-            for key in set(own.operators):
-                operator = self._operators[key]
-                operator.forget(own.slot, own.clauses)
+            slot = self._slot_of(number)
+            clauses = self._clauses_of_slot.pop(slot, [])
+            for operator in self.completion(number):
+                operator.forget(slot, clauses)
                 if not operator.users.any():
-                    del self._operators[key]
-            word, mask = bit(own.slot)
+                    del self._operators[operator.name]
+            word, mask = bit(slot)
             self._active[word] &= ~mask
             self._stored[word] &= ~mask
-            self._number_of_slot[own.slot] = 0
-            self._clauses_of_slot.pop(own.slot, None)
-            self._slots.give_back(own.slot)
-            for clause in own.clauses:
+            self._number_of_slot[slot] = _NOBODY
+            self._slots.give_back(slot)
+            for clause in clauses:
                 self._clause_slots.give_back(clause)
         self._renew_array()
+
+    def completion(self, number: int) -> list[SharedOperator]:
+        """Return the operators that a row must have visited before it matches the query.
+
+        The masks are kept by operator, as bitmaps of queries: there are far fewer of those.
+        """
+        word, mask = bit(self._slot_of(number))
+        return [o for o in self._operators.values() if o.users[word] & mask]
+
+    def _slot_of(self, number: int) -> int:
+        (found,) = np.flatnonzero(self._number_of_slot == number)
+        return int(found)
 
     def bind(self, columns: Mapping[str, int], predicates: Mapping[str, Operator]) -> None:
         """Say where columns are in the batches to come, and which predicate a key stands for."""
@@ -269,13 +268,11 @@ class Flow:
         assert isinstance(operator, SharedPredicate)
         return operator
 
-    def _add_clause(self, own: _Query, clause: Clause, at: int) -> None:
+    def _add_clause(self, slot: int, clause: Clause, at: int) -> None:
         for column, values in clause.accepts.items():
-            self._values(column).offer(own.slot, at, values)
-            own.operators.append(column)
+            self._values(column).offer(slot, at, values)
         for key in clause.needs:
-            self._predicate(key).offer(own.slot, at)
-            own.operators.append(key)
+            self._predicate(key).offer(slot, at)
 
     def _widen(self) -> None:
         words, clause_words = words_for(self._slots.used), words_for(self._clause_slots.used)
@@ -286,7 +283,10 @@ class Flow:
                 self._active = widen(self._active, self._words)
                 self._stored = widen(self._stored, self._words)
                 self._counter.widen(self._words)
-                self._number_of_slot = np.resize(self._number_of_slot, self._words * 64)
+                added = self._words * 64 - len(self._number_of_slot)
+                self._number_of_slot = np.append(
+                    self._number_of_slot, np.full(added, _NOBODY, dtype=np.int32)
+                )
             if clause_words > self._clause_words:
                 self._clause_words = max(clause_words, self._clause_words * 5 // 4)
             for operator in self._operators.values():
@@ -414,7 +414,7 @@ class Flow:
         failures = self._settle(batch, lineage) if lineage.failures else {}
         rows, at = set_bits(interested & self._stored) if self._stored.any() else (_NONE, _NONE)
         self._counter.add(interested)
-        return Matched(lineage.rows[rows], self._number_of_slot[at], failures)
+        return Matched(lineage.rows[rows], self._number_of_slot[at].astype(np.int64), failures)
 
     def take_counts(self) -> dict[int, int]:
         """Return how many rows each query matched since this was last asked, if any."""

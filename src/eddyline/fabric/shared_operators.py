@@ -92,7 +92,7 @@ class SharedValues(SharedOperator):
     @property
     def predicates(self) -> int:
         """How many predicates it applies to a row."""
-        return len(self.required.slots) + len(self.alternatives.slots)
+        return len(self.required) + len(self.alternatives)
 
     def load(self, values: Mapping[int, ValueSet]) -> None:
         """Let many queries reject rows by this column; the first to do so."""
@@ -111,10 +111,10 @@ class SharedValues(SharedOperator):
 
     def forget(self, slot: int, clauses: list[int]) -> None:
         """Forget all predicates of a query."""
-        if slot in self.required.slots:
+        if slot in self.required:
             self.required.remove(slot)
         for clause in clauses:
-            if clause in self.alternatives.slots:
+            if clause in self.alternatives:
                 self.alternatives.remove(clause)
         self._use(slot, False)
 
@@ -128,13 +128,13 @@ class SharedValues(SharedOperator):
             if contiguous
             else batch.arrow(self.column, rows)
         )
-        if self.required.slots:
+        if len(self.required):
             accepting = self.required.accepting(values)
             if whole:
                 lineage.interested &= accepting
             else:
                 lineage.interested[at] &= accepting
-        if self.alternatives.slots:
+        if len(self.alternatives):
             lineage.fulfilled[at] |= self.alternatives.accepting(values)
 
     def widen(self, words: int, clause_words: int) -> None:

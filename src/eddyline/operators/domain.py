@@ -104,7 +104,7 @@ class Whole(Domain):
                 np.searchsorted(keys, _as_integers(values), side="right"), values
             )
         least, most = int(keys[0]) - 1, int(keys[-1])
-        listed = np.searchsorted(keys, np.arange(least, most + 1), side="right")
+        listed = np.searchsorted(keys, np.arange(most - least + 1) + least, side="right")
         return lambda values: _null_at_end(
             listed[np.clip(_as_integers(values), least, most) - least], values
         )

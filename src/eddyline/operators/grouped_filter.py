@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.operators.bitmaps import ALL, Bitmaps, bit, widen
+from eddyline.operators.bitmaps import ALL, Bitmap, Bitmaps, bit, bitmap_of, widen
 from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sorted_keys
 from eddyline.operators.value_set import ValueSet
 
 # Switching one bit costs about as much as copying this many words.
-WORDS_PER_SWITCH = 3
+WORDS_PER_SWITCH = 2
 TABLE_BYTES_MAX = 1 << 21
 
 
@@ -65,22 +65,30 @@ class GroupedFilter:
         self.domain = domain
         self.default = default
         self.words = words
-        self.slots: set[int] = set()
+        self._slots: Bitmap = np.zeros(words, dtype=np.uint64)
         filled = ALL if default else np.uint64(0)
         self._find: Finder | None = None  # made when they are needed, as is the table
         self._table: Bitmaps | None = None
         self._keys = domain.no_keys()
         self._switches = np.zeros(0, dtype=np.int32)  # slots, in the order of their bounds
-        self._ends = np.zeros(1, dtype=np.int64)  # switches before region r
-        self._regions = np.zeros(1, dtype=np.int64)  # those that have a checkpoint
+        self._ends = np.zeros(1, dtype=np.int32)  # switches before region r
+        self._regions = np.zeros(1, dtype=np.int32)  # those that have a checkpoint
         self._maps = np.full((1, words), filled, dtype=np.uint64)
         self._null = np.full(words, filled, dtype=np.uint64)
+
+    def __len__(self) -> int:
+        """Return how many slots have a predicate here."""
+        return int(np.bitwise_count(self._slots).sum())
+
+    def __contains__(self, slot: int) -> bool:
+        word, mask = bit(slot)
+        return word < self.words and bool(self._slots[word] & mask)
 
     @property
     def size_bytes(self) -> int:
         """Memory of everything that grows with the number of queries."""
         arrays: list[NDArray[Any]] = [self._switches, self._ends, self._regions]
-        arrays += [self._maps, self._null]
+        arrays += [self._maps, self._null, self._slots]
         arrays += [] if self._table is None else [self._table]
         keys = sum(map(len, self._keys)) if isinstance(self._keys, list) else self._keys.nbytes
         return sum(array.nbytes for array in arrays) + keys
@@ -88,15 +96,15 @@ class GroupedFilter:
     def load(self, predicates: Mapping[int, ValueSet]) -> None:
         """Take in the predicates of many slots at once, into an empty filter."""
         self._forget_derived()
-        if self.slots:
+        if len(self):
             raise ValueError("load fills an empty filter; use add")
-        self.slots = set(predicates)
+        self._slots = bitmap_of(predicates, self.words)
         pairs = [(key, slot) for slot, values in predicates.items() for key in values.bounds]
         self._keys, at = sorted_keys(self.domain, [key for key, _ in pairs])
         order = np.argsort(at, kind="stable")
         slots = np.array([slot for _, slot in pairs], dtype=np.int32)
         self._switches = slots[order]
-        self._ends = np.zeros(len(self._keys) + 1, dtype=np.int64)
+        self._ends = np.zeros(len(self._keys) + 1, dtype=np.int32)
         np.cumsum(np.bincount(at, minlength=len(self._keys)), out=self._ends[1:])
         for slot, values in predicates.items():
             self._set_default_bits(slot, values)
@@ -105,9 +113,10 @@ class GroupedFilter:
     def add(self, slot: int, values: ValueSet) -> None:
         """Take in the predicate of one slot; the rest stays as it is."""
         self._forget_derived()
-        if slot in self.slots:
+        if slot in self:
             raise ValueError(f"slot {slot} has a predicate here already")
-        self.slots.add(slot)
+        word, mask = bit(slot)
+        self._slots[word] |= mask
         self._set_default_bits(slot, values)
         for key in values.bounds:
             self._insert(key, slot)
@@ -115,12 +124,12 @@ class GroupedFilter:
     def remove(self, slot: int) -> None:
         """Forget the predicate of a slot; its bits become the default again."""
         self._forget_derived()
-        self.slots.remove(slot)
+        word, mask = bit(slot)
+        self._slots[word] &= ~mask
         for at in np.flatnonzero(self._switches == slot)[::-1]:
             region = int(np.searchsorted(self._ends, at, side="right"))
             self._switches = np.delete(self._switches, at)
             self._ends[region:] -= 1
-        word, mask = bit(slot)
         for bitmaps in (self._maps, self._null[None]):
             if self.default:
                 bitmaps[:, word] |= mask
@@ -133,6 +142,7 @@ class GroupedFilter:
         """Make room for more slots."""
         self._forget_derived()
         self.words = words
+        self._slots = widen(self._slots, words)
         self._maps = widen(self._maps, words, self.default)
         self._null = widen(self._null, words, self.default)
 
@@ -223,7 +233,7 @@ class GroupedFilter:
             if self._ends[region] - since > interval or self._interval == 0:
                 chosen.append(region)
                 since = int(self._ends[region])
-        self._regions = np.array(chosen, dtype=np.int64)
+        self._regions = np.array(chosen, dtype=np.int32)
         maps = np.zeros((len(chosen), self.words), dtype=np.uint64)
         maps[0] = self._maps[0]
         region_of_switch = np.repeat(np.arange(1, len(self._ends)), np.diff(self._ends))

@@ -8,6 +8,8 @@ import numpy as np
 
 from eddyline.ordering.policy import Change, Evidence, FloatArray, Policy
 
+COST_ALIKE = 8.0  # costs up to so many times the smallest count as the same
+
 
 class Tickets(Policy):
     """Orders operators that are shared by many queries.
@@ -56,7 +58,7 @@ class Tickets(Policy):
         """Give every operator the same tickets."""
         self._taken = np.zeros(self.filters)
         self._kept = np.zeros(self.filters)
-        self._cost_us = np.ones(self.filters)
+        self._dear = np.ones(self.filters)
         self._weights = np.ones(self.filters)
 
     def weigh(self, predicates: Sequence[int]) -> None:
@@ -68,7 +70,9 @@ class Tickets(Policy):
         fade = 1.0 - 1.0 / self.window_batches
         self._taken = self._taken * fade + evidence.seen
         self._kept = self._kept * fade + (evidence.seen - evidence.passed)
-        self._cost_us = evidence.cost_us
+        # What an operator costs counts where it differs much: small differences come and go.
+        cheap_us = COST_ALIKE * evidence.cost_us.min()
+        self._dear = np.maximum(evidence.cost_us / cheap_us, 1.0)
         tickets = self._tickets()
         if self.rng.random() < self.lottery_share:
             # Drawing without replacement, in proportion to tickets, is sorting by these keys.
@@ -89,6 +93,6 @@ class Tickets(Policy):
         # Per row taken: an operator at the front is not richer for having seen more rows. One not
         # yet visited counts as one that keeps every row, so that it is tried soon.
         rate = (self._kept + 1.0) / (self._taken + 1.0)
-        tickets = self._weights * rate / self._cost_us
+        tickets = self._weights * rate / self._dear
         floored: FloatArray = np.maximum(tickets, 1e-3 * tickets.max())
         return floored

@@ -98,6 +98,10 @@ class Catalogue:
             raise EngineError(f"no query {name!r}; queries are {names}")
         return found
 
+    def has(self, name: str) -> bool:
+        """Say whether a query has the name now."""
+        return name in self._by_name
+
     def names(self) -> list[str]:
         """Return the names of all queries, as they were added."""
         return list(self._by_name)

@@ -253,11 +253,12 @@ class Engine:
         """Add many queries at once, all of them or, if one of them is wrong, none."""
         fresh: list[tuple[str, str, str]] = []
         compiled: dict[str, CompiledQuery] = {}
+        schemas = self._schemas()
         for name, text in queries.items():
             kind = kind_of(sink, name)
             if self._is_known(name, text, kind):
                 continue
-            compiled[name] = self._compile(0, name, text, kind)
+            compiled[name] = self._compile(0, name, text, kind, schemas)
             fresh.append((name, text, kind))
         for entry in self.catalogue.add_queries(fresh) if fresh else []:
             compiled[entry.name].number = entry.number
@@ -376,7 +377,7 @@ class Engine:
     def compiled(self, entry: CataloguedQuery) -> CompiledQuery:
         """Return a query of the catalogue, ready to be run."""
         if entry.number not in self._compiled:
-            made = self._compile(entry.number, entry.name, entry.text, entry.sink)
+            made = self._compile(entry.number, entry.name, entry.text, entry.sink, self._schemas())
             self._compiled[entry.number] = made
         return self._compiled[entry.number]
 
@@ -414,7 +415,7 @@ class Engine:
     def _is_known(self, name: str, text: str, kind: str) -> bool:
         """Say whether a query is in the catalogue from before; refuse another of its name."""
         _check_name(name, "query")
-        if name not in self.catalogue.names():
+        if not self.catalogue.has(name):
             return False
         entry = self.catalogue.query(name)
         if name in self._named_here:
@@ -446,11 +447,13 @@ class Engine:
         """Return an expression as its author would write it."""
         return text.replace(f"`{STREAM}`.", "").replace(self._suffix, "")
 
-    def _compile(self, number: int, name: str, text: str, sink: str) -> CompiledQuery:
+    def _compile(
+        self, number: int, name: str, text: str, sink: str, schemas: Schemas
+    ) -> CompiledQuery:
         """Parse a query and check with Spark whatever only Spark can."""
         self._check_open()
         try:
-            query = parse(text, self._schemas())
+            query = parse(text, schemas)
             return self._check_with_spark(CompiledQuery(number, name, query, sink))
         except QueryError as error:
             raise QueryError(f"query {name!r}: {error}") from None

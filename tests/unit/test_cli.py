@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -123,4 +125,88 @@ def test_demo_runs_and_follows_the_drift(tmp_path) -> None:
     assert "times fewer evaluations" in run.stdout
     assert "changed to mark3" in run.stdout
     assert "order in use: mark2" in run.stdout
+    assert "1,001 queries" in run.stdout
+    assert "- query hot" in run.stdout
     assert "<table>" in page.read_text()
+
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "alerts"
+
+
+def run_example(folder: pathlib.Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = pathlib.Path(sys.executable).parent / "eddyline"
+    return subprocess.run(
+        [str(command), "run", str(folder / "alerts.toml"), *options],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "COLUMNS": "140"},
+        check=False,
+    )
+
+
+def test_run_starts_the_engine_of_the_example_and_goes_on(tmp_path) -> None:
+    folder = tmp_path / "alerts"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("engine", "left_on"))
+    first = run_example(folder, "--once")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "micro-batch 2: 12 rows" in first.stdout
+    assert "bright: {'room':" in first.stdout
+    assert list((folder / "left_on").glob("*.csv"))
+    described = (folder / "alerts.toml").read_text()
+    described = described.replace("lux > 500", "lux > 100").replace("[queries.readings]", "[spare]")
+    (folder / "alerts.toml").write_text(described.split("[spare]")[0])
+    again = run_example(folder, "--once")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "query bright replaced" in again.stdout
+    assert "query readings dropped" in again.stdout
+    assert "0 micro-batches" in again.stdout
+
+
+def test_run_stops_cleanly_when_it_is_told_to(tmp_path) -> None:
+    folder = tmp_path / "alerts"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("engine", "left_on"))
+    command = pathlib.Path(sys.executable).parent / "eddyline"
+    process = subprocess.Popen(
+        [str(command), "run", str(folder / "alerts.toml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("micro-batch"):
+            process.send_signal(signal.SIGINT)
+            break
+    rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, "".join(lines) + rest
+    assert "stopping after this micro-batch" in rest
+    assert "5 queries" in rest
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("path = ", "is not TOML"),
+        ("path = 'e'", "describe a stream"),
+        ("[streams.s]\nformat = 'json'", "path = "),
+        ("path = 'e'\nstream = 1", "unknown key 'stream'"),
+        ("path = 'e'\n[streams.s]\noptions = {}", "say its format"),
+        ("path = 'e'\n[streams.s]\nformat = 'json'\n[queries.q]\nsink = 'count'", "write sql"),
+    ],
+)
+def test_run_says_what_is_wrong_with_the_file(tmp_path, text: str, says: str) -> None:
+    path = tmp_path / "engine.toml"
+    path.write_text(text)
+    result = runner.invoke(app, ["run", str(path)])
+    assert result.exit_code == 1
+    assert says in " ".join(result.output.split())
+
+
+def test_run_names_a_missing_file(tmp_path) -> None:
+    result = runner.invoke(app, ["run", str(tmp_path / "missing.toml")])
+    assert result.exit_code == 1
+    assert "No such file" in result.output

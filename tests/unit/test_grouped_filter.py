@@ -185,7 +185,7 @@ def test_bits_are_counted_and_listed() -> None:
         ).reshape(rows, 3)
         counter = ColumnCounter(3)
         for part in np.array_split(bitmaps, 3):
-            counter.add(part)
+            counter.add(part.copy())
         assert counter.counts()[:130].tolist() == dense.sum(axis=0).tolist()
         at, slots = set_bits(bitmaps)
         assert list(zip(at, slots, strict=True)) == list(zip(*np.nonzero(dense), strict=True))

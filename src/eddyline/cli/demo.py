@@ -1,4 +1,4 @@
-"""`eddyline demo`: one drifting stream, filtered by Spark and by Eddyline, side by side."""
+"""`eddyline demo`: a drifting stream, rows of several kinds, and a thousand queries at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -26,11 +28,13 @@ from eddyline.bench.texts import (
     write_parquet,
 )
 from eddyline.errors import EddylineError
-from eddyline.spark import udf, where
+from eddyline.spark import Engine, udf, where
 
 PREDICATES = 4
 PHASES = 3
 MICRO_BATCHES = 12
+RULES = 1_000
+READINGS = 200_000
 FREE_BYTES_MIN = 500_000_000
 
 
@@ -56,6 +60,7 @@ def run(rows: int, seed: int, html: pathlib.Path | None) -> None:
         try:
             _compare(console, spark, pathlib.Path(folder), source, predicates, best, html, seed)
             _find_classes(console, spark, pathlib.Path(folder), rows // 2, seed)
+            _share_queries(console, spark, pathlib.Path(folder), seed)
         finally:
             spark.stop()
 
@@ -149,6 +154,73 @@ def _find_classes(console: Console, spark: Any, folder: pathlib.Path, rows: int,
         f"order[/bold] ({seconds['classes']:.1f} s instead of {seconds['one order']:.1f} s). "
         f"Nobody said that the column kind matters."
     )
+
+
+def _share_queries(console: Console, spark: Any, folder: pathlib.Path, seed: int) -> None:
+    """A thousand alert rules over one stream, and queries that are added while it runs."""
+    console.print(
+        f"\n[bold]{RULES:,} alert rules over one stream of sensor readings.[/bold]\n"
+        f"Every row is read once, however many queries there are; queries come and go meanwhile."
+    )
+    rng = np.random.default_rng(seed)
+    source = folder / "readings"
+    source.mkdir()
+    with Engine(spark, folder / "engine", seed=seed) as engine:
+        schema = "sensor int, lux int, celsius double"
+        engine.stream("readings", spark.readStream.schema(schema).parquet(str(source)))
+        engine.table("rooms", spark.createDataFrame([(7, "attic")], "sensor int, room string"))
+        rules = {
+            f"rule{n}": f"SELECT * FROM readings WHERE sensor = {rng.integers(0, 500)} "
+            f"AND lux > {rng.integers(0, 1_000)} AND celsius < {rng.integers(10, 35)}"
+            for n in range(RULES)
+        }
+        with console.status(f"adding {RULES:,} queries ..."):
+            engine.add(rules, sink="count")
+            _arrive(rng, source, READINGS // 10)
+            run = engine.start("100 milliseconds")
+            run.process_all_available()
+        changes = {
+            2: ("hot", "SELECT sensor, celsius FROM readings WHERE celsius > 39.9"),
+            3: (
+                "attic",
+                "SELECT room, lux FROM readings r, rooms s WHERE r.sensor = s.sensor AND lux > 990",
+            ),
+        }
+        for number in range(1, 6):
+            if number in changes:
+                name, sql = changes[number]
+                began = time.perf_counter()
+                engine.query(name, sql)
+                took_ms = 1e3 * (time.perf_counter() - began)
+                console.print(f"  + query {name}, in {took_ms:.0f} ms: {sql}", highlight=False)
+            if number == 5:
+                engine.drop("hot")
+                console.print("  - query hot")
+            _arrive(rng, source, READINGS)
+            run.process_all_available()
+            batch = run.batches()[-1]
+            matched = {s.name: s.matched for s in engine.queries() if s.name in ("hot", "attic")}
+            console.print(f"{batch}, {matched or ''}", highlight=False)
+        row_us = 1e6 * batch.seconds / batch.rows
+        console.print(run.results("attic").limit(3).toPandas().to_string(index=False))
+        console.print(
+            f"\n[bold]{len(engine.queries()):,} queries, {row_us:.1f} us a row[/bold], "
+            f"{run.report().visits_per_row:.1f} shared operators visited by a row."
+        )
+
+
+def _arrive(rng: np.random.Generator, folder: pathlib.Path, rows: int) -> None:
+    table = pa.table(
+        {
+            "sensor": pa.array(rng.integers(0, 500, rows), pa.int32()),
+            "lux": pa.array(rng.integers(0, 1_000, rows), pa.int32()),
+            "celsius": rng.uniform(10, 40, rows),
+        }
+    )
+    with tempfile.TemporaryDirectory(dir=folder.parent) as partial:
+        path = pathlib.Path(partial) / "part.parquet"
+        pq.write_table(table, path)
+        path.rename(folder / f"{time.time_ns()}.parquet")
 
 
 def _stream(

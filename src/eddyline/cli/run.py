@@ -102,14 +102,14 @@ def _follow(run: Run, console: Console) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
-    shown = 0
+    shown = -1
     try:
         while True:
             is_active = run.is_active
-            batches = run.batches()
-            for batch in batches[shown:]:
-                console.print(str(batch), highlight=False)
-            shown = len(batches)
+            for batch in run.batches():
+                if batch.batch > shown:
+                    console.print(str(batch), highlight=False)
+                    shown = batch.batch
             if not is_active:
                 run.await_termination()  # raises what went wrong, if anything did
                 return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from eddyline.errors import EngineError
@@ -60,8 +60,12 @@ class BatchLog:
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._finished: dict[int, BatchRecord] = {}
-        self._known_names: set[str] = set()
+        #: How many rows each query matched in all finished micro-batches, by its number.
+        self.matched: dict[int, int] = {}
+        #: The newest time seen in each stream that has one.
+        self.newest_us: dict[str, int] = {}
+        for record in self.finished().values():
+            self._take_in(record)
 
     def begin(self, batch: int, version: int, tables: dict[str, int]) -> BatchRecord:
         """Note that a micro-batch begins; return what it must be run with."""
@@ -74,42 +78,28 @@ class BatchLog:
 
     def finish(self, batch: int, record: BatchRecord) -> None:
         """Note that a micro-batch is finished."""
-        path = self._folder / f"{batch}.json"
-        _write(
-            path,
-            {
-                "version": record.version,
-                "tables": record.tables,
-                "counts": record.counts,
-                "rows": record.rows,
-                "newest_us": record.newest_us,
-            },
-        )
-        self._finished[batch] = record
-        self._known_names.add(path.name)
+        _write(self._folder / f"{batch}.json", asdict(record))
+        self._take_in(record)
         (self._folder / f"{batch}.begun.json").unlink(missing_ok=True)
 
     def is_finished(self, batch: int) -> bool:
         """Say whether a micro-batch was run to its end."""
-        return batch in self.finished()
+        return _read(self._folder / f"{batch}.json") is not None
 
     def finished(self) -> dict[int, BatchRecord]:
-        """Return all finished micro-batches, in their order."""
-        for path in self._folder.glob("[0-9]*.json"):
-            if path.name in self._known_names or path.name.endswith(".begun.json"):
-                continue
-            known = _read(path)
-            if known is None:
-                continue
-            self._known_names.add(path.name)
-            self._finished[int(path.stem)] = BatchRecord(
-                known["version"],
-                known["tables"],
-                {int(number): count for number, count in known["counts"].items()},
-                known["rows"],
-                known["newest_us"],
-            )
-        return dict(sorted(self._finished.items()))
+        """Read all finished micro-batches, in their order; nothing of them is kept in memory."""
+        found = {}
+        for path in self._folder.glob("*.json"):
+            known = _read(path) if path.stem.isdigit() else None
+            if known is not None:
+                known["counts"] = {int(n): count for n, count in known["counts"].items()}
+                found[int(path.stem)] = BatchRecord(**known)
+        return dict(sorted(found.items()))
+
+    def _take_in(self, record: BatchRecord) -> None:
+        for number, count in record.counts.items():
+            self.matched[number] = self.matched.get(number, 0) + count
+        self.newest_us |= record.newest_us
 
 
 def _read(path: pathlib.Path) -> dict[str, Any] | None:

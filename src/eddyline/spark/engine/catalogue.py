@@ -77,7 +77,8 @@ class Catalogue:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._path = folder / FILE
-        self._lock = threading.RLock()
+        #: Held while something changes.
+        self.lock = threading.RLock()
         self.version = 0
         self.streams: dict[str, dict[str, Any]] = {}
         self.tables: dict[str, dict[str, Any]] = {}
@@ -107,15 +108,15 @@ class Catalogue:
         return list(self._by_name)
 
     def running_at(self, version: int) -> list[CataloguedQuery]:
-        """Return the queries that run at a version."""
-        with self._lock:
-            return [query for query in self.queries.values() if query.runs_at(version)]
+        """Return the queries that run at a version, without those dropped since."""
+        with self.lock:
+            return [q for q in self.queries.values() if q.runs_at(version) and not q.is_dropped]
 
     # --- changes -----------------------------------------------------------------------------
 
     def add_queries(self, given: Sequence[tuple[str, str, str]]) -> list[CataloguedQuery]:
         """Add queries: name, text and kind of sink of each."""
-        with self._lock:
+        with self.lock:
             number = max(self.queries, default=0)
             self._write(
                 "queries",
@@ -125,14 +126,14 @@ class Catalogue:
 
     def drop_query(self, name: str) -> CataloguedQuery:
         """Drop a query; its name is free again."""
-        with self._lock:
+        with self.lock:
             query = self.query(name)
             self._write("drop", {"number": query.number})
             return query
 
     def pause(self, errors: Mapping[int, str]) -> None:
         """Let queries rest, each with its error, until they are resumed."""
-        with self._lock:
+        with self.lock:
             running = {
                 str(number): error
                 for number, error in errors.items()
@@ -143,7 +144,7 @@ class Catalogue:
 
     def resume(self, name: str) -> None:
         """Let a paused query go on."""
-        with self._lock:
+        with self.lock:
             query = self.query(name)
             if query.error is None:
                 raise EngineError(f"query {name!r} is not paused")
@@ -151,19 +152,19 @@ class Catalogue:
 
     def set_stream(self, name: str, about: dict[str, Any]) -> None:
         """Note a stream: its schema, its time column and delay."""
-        with self._lock:
+        with self.lock:
             if self.streams.get(name) != about:
                 self._write("stream", {"name": name, "about": about})
 
     def set_table(self, name: str, about: dict[str, Any]) -> None:
         """Note a static table: its schema and which copy of it is in use."""
-        with self._lock:
+        with self.lock:
             if self.tables.get(name) != about:
                 self._write("table", {"name": name, "about": about})
 
     def set_function(self, name: str) -> None:
         """Note that there is a Python function of this name."""
-        with self._lock:
+        with self.lock:
             if name not in self.functions:
                 self._write("function", {"name": name})
 

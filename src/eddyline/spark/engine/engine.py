@@ -260,13 +260,14 @@ class Engine:
                 continue
             compiled[name] = self._compile(0, name, text, kind, schemas)
             fresh.append((name, text, kind))
-        for entry in self.catalogue.add_queries(fresh) if fresh else []:
-            compiled[entry.name].number = entry.number
-            self._compiled[entry.number] = compiled[entry.name]
-        self._named_here |= set(queries)
-        if callable(sink):
-            for name in queries:
-                self.sinks[self.catalogue.query(name).number] = sink
+        with self.catalogue.lock:  # no micro-batch may see a query before its sink is known
+            for entry in self.catalogue.add_queries(fresh) if fresh else []:
+                compiled[entry.name].number = entry.number
+                self._compiled[entry.number] = compiled[entry.name]
+            self._named_here |= set(queries)
+            if callable(sink):
+                for name in queries:
+                    self.sinks[self.catalogue.query(name).number] = sink
 
     def drop(self, name: str) -> None:
         """Drop a query; its name is free from now on."""
@@ -281,10 +282,7 @@ class Engine:
 
     def queries(self) -> QueryStates:
         """Return all queries: what they are, whether they run, what they matched."""
-        matched: dict[int, int] = {}
-        for record in self.log.finished().values():
-            for number, count in record.counts.items():
-                matched[number] = matched.get(number, 0) + count
+        matched = self.log.matched
         states = []
         for name in self.catalogue.names():
             entry = self.catalogue.query(name)

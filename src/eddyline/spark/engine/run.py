@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from eddyline.spark.engine.engine import Engine
 
 AVAILABLE_NOW = "available now"
+BATCHES_KEPT = 10_000
 
 
 class Run:
@@ -41,9 +43,8 @@ class Run:
         self._streams = list(streams)
         self._planned: tuple[tuple[int, frozenset[int], str], Planned] | None = None
         self._failure: EngineError | None = None
-        self._batches: list[MicroBatch] = []
-        finished = engine.log.finished()
-        self._newest_us = dict(finished[max(finished)].newest_us) if finished else {}
+        self._batches: deque[MicroBatch] = deque(maxlen=BATCHES_KEPT)
+        self._newest_us = dict(engine.log.newest_us)
         writer = (
             _union(streams, frames)
             .writeStream.foreachBatch(self._run_batch)
@@ -191,9 +192,9 @@ class Run:
             ]
             matched.filter("size(_matched.queries) > 0").select(
                 SOURCE, *structs, F.col("_matched.queries").alias(QUERIES)
-            ).write.mode("overwrite").partitionBy(SOURCE).parquet(
-                self._engine.stored.folder_of(batch)
-            )
+            ).write.mode("overwrite").option("partitionOverwriteMode", "static").partitionBy(
+                SOURCE
+            ).parquet(self._engine.stored.folder_of(batch))
         else:
             matched.write.format("noop").mode("overwrite").save()
         late = self._count_late(times.get) if metrics else 0

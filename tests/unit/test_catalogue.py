@@ -1,0 +1,75 @@
+"""The catalogue and the log of micro-batches, as files."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+
+import pytest
+
+from eddyline.errors import EngineError
+from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
+from eddyline.spark.engine.catalogue import FILE, Catalogue
+
+
+def test_queries_run_from_the_version_they_were_added_to_the_one_they_were_dropped(
+    tmp_path: pathlib.Path,
+) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.add_queries([("a", "SELECT 1", "parquet"), ("b", "SELECT 2", "count")])
+    catalogue.drop_query("a")
+    catalogue.add_queries([("a", "SELECT 3", "parquet")])
+    catalogue.pause({2: "it failed"})
+    catalogue.resume("b")
+    for opened in (catalogue, Catalogue(tmp_path)):
+        running = [
+            [query.number for query in opened.running_at(version)]
+            for version in range(opened.version + 1)
+        ]
+        assert running == [[], [2], [2], [2, 3], [3], [2, 3]]
+        assert [q.number for q in opened.queries.values() if q.runs_at(1)] == [1, 2]
+        assert opened.query("a").text == "SELECT 3"
+        assert opened.query("b").error is None
+
+
+def test_only_paused_queries_are_resumed(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.add_queries([("a", "SELECT 1", "parquet")])
+    with pytest.raises(EngineError, match="'a' is not paused"):
+        catalogue.resume("a")
+
+
+def test_wherever_the_file_breaks_off_the_state_before_is_used(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    for n in range(5):
+        catalogue.add_queries([(f"q{n}", "SELECT 'é'", "parquet")])
+    whole = (tmp_path / FILE).read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
+    for length in random.Random(0).sample(range(len(whole)), 40):
+        (tmp_path / FILE).write_bytes(whole[:length])
+        opened = Catalogue(tmp_path)
+        complete = sum(end <= length for end in ends)
+        assert opened.names() == [f"q{n}" for n in range(complete)]
+        assert (opened.damage is None) == (length in [0, *ends])
+
+
+def test_a_changed_byte_is_noticed(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.add_queries([("good", "SELECT 1", "parquet")])
+    catalogue.add_queries([("bad", "SELECT 2", "parquet")])
+    content = (tmp_path / FILE).read_bytes().replace(b"SELECT 2", b"SELECT 3")
+    (tmp_path / FILE).write_bytes(content)
+    opened = Catalogue(tmp_path)
+    assert opened.names() == ["good"]
+    assert "line 2" in str(opened.damage)
+
+
+def test_a_half_written_record_of_a_micro_batch_does_not_count(tmp_path: pathlib.Path) -> None:
+    log = BatchLog(tmp_path)
+    log.finish(0, BatchRecord(1, counts={3: 4}))
+    (tmp_path / "1.json").write_text('{"version": 2, "tab')
+    opened = BatchLog(tmp_path)
+    assert list(opened.finished()) == [0]
+    assert not opened.is_finished(1)
+    opened.finish(1, BatchRecord(2))
+    assert list(BatchLog(tmp_path).finished()) == [0, 1]

@@ -114,6 +114,7 @@ class Engine:
         self.sinks: dict[int, Callable[..., object]] = {}
         self._compiled: dict[int, CompiledQuery] = {}
         self._named_here: set[str] = set()
+        self._shipped: dict[tuple[str, int], OperatorPlan] = {}
         self._run: Run | None = None
         self._planner: FlowPlanner | None = None
         self._timezone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -199,7 +200,12 @@ class Engine:
             self._check_schema(name, StructType.fromJson(known["schema"]), df.schema)
             if known["fingerprint"] == about["fingerprint"]:
                 return
-        self.catalogue.set_table(name, {**about, "version": self.stored.keep_table(name, df)})
+        with self.catalogue.lock:
+            self.catalogue.set_table(name, {**about, "version": self.stored.keep_table(name, df)})
+            # Whether its keys can be shipped is to be found out anew.
+            for number, compiled in list(self._compiled.items()):
+                if name in compiled.query.tables:
+                    del self._compiled[number]
 
     def function(self, name: str, function: Any, returns: str = "boolean") -> None:
         """Name a Python function that queries may call.
@@ -504,16 +510,17 @@ class Engine:
         for spec in query.lookups:
             try:
                 stream = self.stream_of(CompiledQuery(0, "", query, "count"))
-                self._lookup_operator(spec, stream, tuple(range(len(spec.columns))))
+                self._lookup_operator(spec, stream, self.table_versions()[spec.table])
                 shipped.append(spec)
             except LookupTableError as error:
                 self.note("no lookup", table=spec.table, why=str(error))
         return shipped
 
-    def _lookup_operator(
-        self, spec: LookupSpec, stream: StreamInfo, at: tuple[int, ...]
-    ) -> OperatorPlan:
-        table = self.stored.table(spec.table, self.table_versions()[spec.table])
+    def _lookup_operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
+        """Return how to look up keys in a version of a table; collected once for each version."""
+        if (spec.key, version) in self._shipped:
+            return self._shipped[spec.key, version]
+        table = self.stored.table(spec.table, version)
         if spec.condition:
             table = table.filter(spec.condition)
         types = {column.name: column.dataType for column in stream.schema}
@@ -524,7 +531,11 @@ class Engine:
         predicate = LookupPredicate(
             table, spec.columns, spec.keys, False, spec.key, LOOKUP_ROWS_MAX
         )
-        return plan_lookup(predicate, own, at)
+        made = plan_lookup(predicate, own, tuple(range(len(own))))
+        for known in [k for k in self._shipped if k[0] == spec.key]:
+            del self._shipped[known]
+        self._shipped[spec.key, version] = made
+        return made
 
     def _check_schema(self, name: str, known: StructType, given: StructType) -> None:
         before = {column.name: column.dataType.simpleString() for column in known}

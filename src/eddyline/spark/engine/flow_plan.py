@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -141,8 +141,9 @@ class _History:
     def plan(
         self, version: int, queries: Mapping[int, StandingQuery], domains: dict[str, Domain]
     ) -> StreamPlan:
-        added = [query for number, query in queries.items() if number not in self._known]
-        dropped = [number for number in self._known if number not in queries]
+        known = self._known
+        added = [query for number, query in queries.items() if known.get(number) != query]
+        dropped = [number for number, query in known.items() if queries.get(number) != query]
         self._known = dict(queries)
         if added or dropped:
             self._changes.append(Changes(version, added, dropped))
@@ -165,7 +166,7 @@ class FlowPlanner:
     functions
         The registered Python functions, by name.
     lookup_plan
-        Makes the operator of a lookup, at a position of the batch; None if it cannot be shipped.
+        Makes the operator of a lookup in a version of its table.
     timezone, binary_as_bytes
         Session settings that matter for converting values.
 
@@ -176,7 +177,7 @@ class FlowPlanner:
         run_id: str,
         streams: Sequence[StreamInfo],
         functions: Mapping[str, Function],
-        lookup_plan: Callable[[LookupSpec, StreamInfo, tuple[int, ...]], OperatorPlan],
+        lookup_plan: Callable[[LookupSpec, StreamInfo, int], OperatorPlan],
         timezone: str,
         binary_as_bytes: bool,
         seed: int | None = None,
@@ -191,8 +192,8 @@ class FlowPlanner:
         self._plans = 0
         self._histories = [_History() for _ in streams]
 
-    def plan(self, queries: Sequence[CompiledQuery]) -> Planned:
-        """Return what runs the given queries."""
+    def plan(self, queries: Sequence[CompiledQuery], tables: Mapping[str, int]) -> Planned:
+        """Return what runs the given queries, with the given versions of static tables."""
         self._plans += 1
         arguments: list[Column] = [F.col(SOURCE)]
         plans, conditions = [], {}
@@ -201,7 +202,7 @@ class FlowPlanner:
             own = {c.number: c for c in queries if c.query.stream == stream.name}
             standing = {number: compiled.standing() for number, compiled in own.items()}
             plan = history.plan(self._plans, standing, stream.domains())
-            columns, asked = self._plan_columns(stream, own, plan)
+            columns, asked = self._plan_columns(stream, own, plan, tables)
             arguments += columns
             for text, numbers in asked.items():
                 conditions[stream.number, text] = numbers
@@ -215,7 +216,11 @@ class FlowPlanner:
         return Planned(matches, stored, conditions, {c.number: c for c in queries})
 
     def _plan_columns(
-        self, stream: StreamInfo, queries: Mapping[int, CompiledQuery], plan: StreamPlan
+        self,
+        stream: StreamInfo,
+        queries: Mapping[int, CompiledQuery],
+        plan: StreamPlan,
+        tables: Mapping[str, int],
     ) -> tuple[list[Column], dict[str, list[int]]]:
         """Say which columns cross into Python, and what is done with them there."""
         columns: list[Column] = []
@@ -250,7 +255,9 @@ class FlowPlanner:
                         place(quoted(name), stream.column, name, types[name])
                         for name in lookup.columns
                     )
-                    plan.operators[lookup.key] = self._lookup_plan(lookup, stream, at)
+                    version = tables[lookup.table]
+                    made = self._lookup_plan(lookup, stream, version)
+                    plan.operators[lookup.key] = replace(made, columns=at)
         if conditions:
             answers = F.array(*[stream.expression(text) for text in conditions])
             plan.native = (len(columns), list(conditions))

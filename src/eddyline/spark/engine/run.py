@@ -163,7 +163,7 @@ class Run:
                 for entry in self._engine.catalogue.running_at(record.version)
                 if entry.number not in without
             ]
-            self._planned = (key, self._planner.plan(queries))
+            self._planned = (key, self._planner.plan(queries, record.tables))
         return self._planned[1]
 
     def _match(

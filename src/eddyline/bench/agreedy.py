@@ -224,7 +224,8 @@ def _rate_of_change(bench: Bench, scale: int) -> None:
                 cost = np.array([1.0] * 4 + [float(expensive)] * 4)
                 rng = np.random.default_rng(bench.seed)
                 rows = period // (scale if period > 100_000 else 1)
-                phases = _permuted_phases(rng, max(2, min(10, 1_000_000 // rows)), rows)
+                changes = max(2, min(10 if scale == 1 else 3, 1_000_000 // rows))
+                phases = _permuted_phases(rng, changes, rows)
                 optimum = float(np.mean([_optimum(p[:50_000], cost) for p in phases]))
                 for name, (make, budget) in _policies(False).items():
                     done = _simulate(make, budget, phases, cost, bench.seed, counted_from=0)

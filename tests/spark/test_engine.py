@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import random
 from collections import Counter
@@ -56,6 +57,29 @@ def engine(spark: Any, feed: Feed, tmp_path: pathlib.Path) -> Any:
         yield made
 
 
+def add_some(engine: Any, rng: random.Random, name: str) -> str:
+    """Add a random query that the engine does not refuse."""
+    while True:
+        text = random_sql.query(rng)
+        with contextlib.suppress(el.QueryError):
+            engine.query(name, text)
+            return text
+
+
+def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
+    rng = random.Random(9)
+    engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
+    engine.function("is_vowel", is_vowel)
+    said = []
+    for n in range(60):
+        try:
+            engine.query(f"q{n}", random_sql.query(rng))
+        except el.QueryError as error:
+            said.append(str(error))
+    assert len(said) < 15
+    assert all("stands in an OR with a Python function" in text for text in said), said
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_every_query_answers_as_spark_does(spark: Any, engine: Any, feed: Feed, seed: int) -> None:
     rng = random.Random(seed)
@@ -67,8 +91,7 @@ def test_every_query_answers_as_spark_does(spark: Any, engine: Any, feed: Feed, 
     for step in range(3):
         for n in range(9):
             name = f"q{step}_{n}"
-            texts[name] = random_sql.query(rng)
-            engine.query(name, texts[name])
+            texts[name] = add_some(engine, rng, name)
             seen[name] = []
         for name in rng.sample(list(seen), 2):
             engine.drop(name)
@@ -237,3 +260,62 @@ def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
     assert set(report["batches"][0]["tickets"]) == {"id", "a"}
     assert "small" in run.report()._repr_html_()
     assert next(iter(run.journal())).kind == "start"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "s = 'a''b' OR s = 'a'",
+        "log10(a) >= 1",
+        "ts >= CAST('2024-01-10 12:00:00' AS DATE)",
+        "regexp_like(s, 'b') = false",
+        "a <> 0 AND half(10 / a) > 1",
+        "half(a) > 2 OR s IS NULL",
+        "NOT (half(a) <= 2)",
+        "2 < half(a) AND whole(a) = 4",
+    ],
+)
+def test_what_spark_means_is_what_is_done(
+    spark: Any, engine: Any, feed: Feed, condition: str
+) -> None:
+    def half(a: float | None) -> float | None:
+        return None if a is None else float(a) / 2
+
+    engine.function("half", half, "double")
+    engine.function("whole", lambda a: a and a // 1, "double")  # an int: Spark casts it
+    rows = random_sql.rows(random.Random(5), 80, 0)
+    feed.put(rows)
+    engine.query("q", f"SELECT id FROM events WHERE {condition}")
+    engine.start("available now").process_all_available()
+    spark.udf.register("half", half, "double")
+    spark.udf.register("whole", lambda a: a and a // 1, "double")
+    expected = answer(spark, f"SELECT id FROM events WHERE {condition}", rows)
+    assert not engine.queries()["q"].error
+    assert as_counter(engine.results("q")) == as_counter(expected)
+
+
+def test_an_argument_that_fails_pauses_its_query_alone(engine: Any, feed: Feed) -> None:
+    engine.function("truth", lambda a: True)
+    engine.query("division", "SELECT id FROM events WHERE truth(10 / a)")
+    engine.query("fine", "SELECT id FROM events WHERE truth(a)")
+    row = (0.0, "a", *(None,) * 6)
+    feed.put([(1, 0, *row), (2, 2, *row)])
+    engine.start("available now").process_all_available()
+    assert "DIVIDE_BY_ZERO" in engine.queries()["division"].error
+    assert engine.results("fine").count() == 2
+
+
+def test_a_stop_blames_no_query(engine: Any, feed: Feed) -> None:
+    import time
+
+    def slow(df: Any, batch: int) -> None:
+        df.collect()
+        time.sleep(2)
+        df.collect()
+
+    engine.query("slow", "SELECT id FROM events", sink=slow)
+    feed.put(random_sql.rows(random.Random(0), 5, 0))
+    run = engine.start("50 milliseconds")
+    time.sleep(2.5)
+    run.stop()
+    assert engine.queries()["slow"].error is None

@@ -49,14 +49,39 @@ def test_predicates_are_shared_whatever_the_query_calls_its_stream() -> None:
 def test_python_functions_are_told_from_spark_s() -> None:
     query = parse(
         "SELECT room FROM light WHERE is_bright(lux + 1) AND NOT IS_BRIGHT(lux) "
-        "AND is_bright(lux) = is_bright(2)",
+        "AND 2 < is_bright(lux) AND length(room) > 1",
         SCHEMAS,
     )
-    called, negated, spark_s = query.predicates
+    called, negated, compared, spark_s = query.predicates
     assert (called.function, called.arguments) == ("is_bright", ("`_stream`.`lux` + 1",))
     assert (negated.function, negated.comparison) == ("is_bright", "not")
+    assert (compared.comparison, compared.constant) == (">", 2)
     assert spark_s.function is None
     assert query.functions == ("is_bright",)
+    assert query.conditions == ("length(`_stream`.`room`) > 1",)
+
+
+@pytest.mark.parametrize("predicate", ["is_bright(lux) + 1 > 2", "is_bright(is_bright(lux))"])
+def test_a_python_function_within_an_expression_is_refused(predicate: str) -> None:
+    with pytest.raises(QueryError, match="call a Python function by itself"):
+        parse(f"SELECT room FROM light WHERE {predicate}", SCHEMAS)
+
+
+def test_functions_and_texts_reach_spark_as_they_were_written() -> None:
+    text = (
+        "SELECT log10(lux), to_json(struct(*)) FROM light WHERE to_char(lux, '999') = 'it''s' "
+        "AND date_trunc(room, at) > at AND room rlike '\\\\d{2}'"
+    )
+    query = parse(text, SCHEMAS)
+    assert [spec.condition for spec in query.predicates] == [
+        "to_char(`_stream`.`lux`, '999') = 'it\\'s'",
+        "date_trunc(`_stream`.`room`, `_stream`.`at`) > `_stream`.`at`",
+        "`_stream`.`room` RLIKE '\\\\d{2}'",
+    ]
+    assert query.result.startswith("SELECT log10(`light`.`lux`), to_json(struct(*)) FROM {rows}")
+    assert query.columns == ("room", "lux", "at", "is_on")
+    assert "{{2}}" in query.written
+    assert "FROM {rows} AS `light` WHERE" in query.written
 
 
 def test_a_join_becomes_a_lookup_and_a_result() -> None:

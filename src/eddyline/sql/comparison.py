@@ -7,6 +7,7 @@ nothing is a comparison taken here; whatever else is left to Spark, so that answ
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import zoneinfo
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ COMPARISON_SIGNS: dict[type[exp.Expression], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?")
 _YEAR_MIN = 1970  # before, zones and calendars are a field of their own
@@ -84,7 +85,7 @@ def to_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, Val
     if comparison is not None:
         left, right = predicate.this.unnest(), predicate.expression.unnest()
         if not isinstance(left, exp.Column):
-            left, right, comparison = right, left, _MIRRORED[comparison]
+            left, right, comparison = right, left, MIRRORED[comparison]
         return _compare(left, comparison, right, columns)
     if isinstance(predicate, exp.Is):
         column = predicate.this.unnest()
@@ -183,7 +184,7 @@ def _number(node: exp.Expression) -> int | float | Decimal | None:
     text = str(node.this).lower()
     try:
         if "e" in text:
-            return float(text)
+            return float(text) if math.isfinite(float(text)) else None
         number = Decimal(text)
     except (ValueError, ArithmeticError):
         return None
@@ -194,8 +195,10 @@ def _number(node: exp.Expression) -> int | float | Decimal | None:
 
 def _moment(kind: str, node: exp.Expression, timezone: str) -> int | None:
     """Return a date as days, or a timestamp as microseconds, since 1970."""
+    is_date = kind == "date"
     if isinstance(node, exp.Cast):
         target = node.to.this
+        is_date = is_date or target == exp.DType.DATE
         plain = {"date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}
         if target != plain.get(kind) and not (kind != "date" and target == exp.DType.DATE):
             return None
@@ -203,7 +206,7 @@ def _moment(kind: str, node: exp.Expression, timezone: str) -> int | None:
     if not isinstance(node, exp.Literal) or not node.is_string:
         return None
     found = _MOMENT.fullmatch(str(node.this))
-    if found is None or int(found[1]) < _YEAR_MIN or (kind == "date" and found[4] is not None):
+    if found is None or int(found[1]) < _YEAR_MIN or (is_date and found[4] is not None):
         return None
     fraction = int((found[7] or "0").ljust(6, "0"))
     try:

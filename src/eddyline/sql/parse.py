@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
@@ -14,7 +13,8 @@ from sqlglot.errors import ParseError, TokenError
 
 from eddyline.errors import QueryError
 from eddyline.operators.value_set import ValueSet
-from eddyline.sql.comparison import COMPARISON_SIGNS, ColumnTypes, to_constant, to_values
+from eddyline.sql.comparison import COMPARISON_SIGNS, MIRRORED, ColumnTypes, to_constant, to_values
+from eddyline.sql.dialect import SPARK, Verbatim
 from eddyline.sql.normal_form import to_clauses
 from eddyline.sql.query import LookupSpec, PredicateSpec, Query, Window
 from eddyline.sql.standing import Clause
@@ -25,7 +25,6 @@ STREAM = "_stream"
 #: How its result calls the matching rows, and what stands before the names of static tables.
 ROWS, TABLE = "rows", "table_"
 
-_SPARK: dict[str, Any] = {"dialect": "spark", "normalize_functions": False}
 _WINDOW = re.compile(
     r"\s+WINDOW\s+(\d+)\s+(SECOND|MINUTE|HOUR|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
@@ -104,9 +103,10 @@ def parse(text: str, schemas: Schemas) -> Query:
     select = _read(body)
     _refuse_unsupported(select)
     sources = _sources(select, schemas)
+    written = _with_placeholders(body, select, sources, schemas)
     _resolve_columns(select, sources)
     _rename_functions(select, schemas)
-    return _take_apart(text, select, sources, schemas, window)
+    return replace(_take_apart(text, select, sources, schemas, window), written=written)
 
 
 def split_window(text: str) -> tuple[str, Window | None]:
@@ -130,7 +130,7 @@ def _read(body: str) -> exp.Select:
     if not body:
         raise QueryError("the query is empty; write SELECT ... FROM a stream")
     try:
-        parsed = sqlglot.parse(body, dialect="spark")
+        parsed = sqlglot.parse(body, dialect=Verbatim)
     except (ParseError, TokenError) as error:
         raise QueryError(_where_it_failed(error)) from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
@@ -164,13 +164,8 @@ def _refuse_unsupported(select: exp.Select) -> None:
             isinstance(node, exp.In) and node.args.get("query")
         ):
             raise QueryError(
-                f"a query inside a query is not supported: {_shortened(node.sql(**_SPARK))}; "
+                f"a query inside a query is not supported: {_shortened(node.sql(**SPARK))}; "
                 f"register its result with engine.table(...) and join it"
-            )
-        if isinstance(node, exp.AggFunc | exp.Window):
-            raise QueryError(
-                f"{_shortened(node.sql(**_SPARK))} needs more than one row, and every row is "
-                f"judged by itself; aggregate run.results(...)"
             )
         if isinstance(node, exp.Func) and _function_name(node).lower() in _CHANGING:
             raise QueryError(
@@ -211,9 +206,9 @@ def _sources(select: exp.Select, schemas: Schemas) -> list[_Source]:
 
 def _source(table: exp.Expression, schemas: Schemas) -> _Source:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise QueryError(f"FROM takes names of streams and tables, not {table.sql(**_SPARK)}")
+        raise QueryError(f"FROM takes names of streams and tables, not {table.sql(**SPARK)}")
     if table.args.get("pivots") or table.args.get("sample"):
-        raise QueryError(f"{_shortened(table.sql(**_SPARK))} is not supported in FROM")
+        raise QueryError(f"{_shortened(table.sql(**SPARK))} is not supported in FROM")
     written = ".".join(part.name for part in table.parts)
     for known, is_stream in ((schemas.streams, True), (schemas.tables, False)):
         for name, columns in known.items():
@@ -288,8 +283,14 @@ def _take_apart(
     clauses: list[Clause] = []
     required: dict[str, None] = {}
     predicates: dict[str, PredicateSpec] = {}
+    conditions: list[str] = []
     for part in own:
+        is_spark_s = not _calls_functions(part, schemas)
+        if is_spark_s:
+            conditions.append(_of_stream(part).sql(**SPARK))
         for literals in to_clauses(_of_stream(part), LITERALS_MAX):
+            if not is_spark_s and not any(_calls_functions(n, schemas) for n in literals):
+                conditions.append(" OR ".join(f"({n.sql(**SPARK)})" for n in literals))
             clause = _clause(literals, columns, schemas, predicates)
             if len(clause.accepts) == 1 and not clause.needs:
                 ((column, values),) = clause.accepts.items()
@@ -313,7 +314,8 @@ def _take_apart(
         window,
         all(_is_plain(item, stream) for item in select.expressions) and not tables,
         tuple(sorted({n for node in select.walk() for n in [_registered(node, schemas)] if n})),
-        " AND ".join(f"({_of_stream(part).sql(**_SPARK)})" for part in own),
+        tuple(conditions),
+        understood=_understood(select, sources),
     )
 
 
@@ -322,13 +324,14 @@ def _conjuncts(select: exp.Select) -> list[exp.Expression]:
     where = select.args.get("where")
     if where is not None:
         conditions.append(where.this)
-    return [
-        part.unnest()
-        for condition in conditions
-        for part in (
-            condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else [condition]
-        )
-    ]
+    return [part for condition in conditions for part in _flat(condition)]
+
+
+def _flat(condition: exp.Expression) -> list[exp.Expression]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [*_flat(condition.left), *_flat(condition.right)]
+    return [condition]
 
 
 def _sources_of(node: exp.Expression) -> set[str]:
@@ -372,20 +375,68 @@ def _clause(
 
 def _predicate(literal: exp.Expression, schemas: Schemas) -> PredicateSpec:
     """Return a predicate to share: a call of one Python function, or Spark's to evaluate."""
-    text = literal.sql(**_SPARK)
+    text = literal.sql(**SPARK)
     call, comparison, constant = literal, "", None
     if isinstance(literal, exp.Not):
         call, comparison = literal.this.unnest(), "not"
     elif type(literal) in COMPARISON_SIGNS:
-        call, comparison = literal.this.unnest(), COMPARISON_SIGNS[type(literal)]
-        constant = to_constant(literal.expression.unnest())
-        if constant is None:
-            return PredicateSpec(text, text)
+        call, other = literal.this.unnest(), literal.expression.unnest()
+        comparison = COMPARISON_SIGNS[type(literal)]
+        if _registered(call, schemas) is None:
+            call, other, comparison = other, call, MIRRORED[comparison]
+        constant = to_constant(other)
+        if constant is None:  # compared with something else
+            call = literal
     name = _registered(call, schemas)
-    arguments = [argument.sql(**_SPARK) for argument in call.expressions] if name else []
-    if name is None or any(_registered(n, schemas) for a in call.expressions for n in a.walk()):
+    inside = call.expressions if name else [literal]
+    if any(_calls_functions(part, schemas) for part in inside):
+        raise QueryError(
+            f"{_shortened(text)}: call a Python function by itself, f(x) or NOT f(x), or compare "
+            f"its answer with a constant, f(x) > 0.5; it may not stand within another expression"
+        )
+    if name is None:
         return PredicateSpec(text, text)
-    return PredicateSpec(text, "", name, tuple(arguments), comparison, constant)
+    arguments = tuple(argument.sql(**SPARK) for argument in call.expressions)
+    return PredicateSpec(text, "", name, arguments, comparison, constant)
+
+
+def _with_placeholders(
+    body: str, select: exp.Select, sources: list[_Source], schemas: Schemas
+) -> str:
+    """Return the query as it was written, but for the names of streams, tables and functions."""
+    known = {name.lower(): for_spark for name, for_spark in schemas.functions.items()}
+    tables = [select.args["from_"].this, *[j.this for j in select.args.get("joins") or []]]
+    changes = []
+    for table, source in zip(tables, sources, strict=True):
+        alias = "" if table.alias else f" AS `{source.alias}`"
+        changes.append((table.this.meta, f"{{{_placeholder(source)}}}{alias}"))
+    changes += [
+        (call.meta, known[str(call.this).lower()])
+        for call in select.find_all(exp.Anonymous)
+        if str(call.this).lower() in known
+    ]
+    text, at = "", 0
+    for meta, name in sorted(changes, key=lambda change: int(change[0]["start"])):
+        text += _escaped(body[at : meta["start"]]) + name
+        at = meta["end"] + 1
+    return text + _escaped(body[at:])
+
+
+def _understood(select: exp.Select, sources: list[_Source]) -> str:
+    """Return the whole query as it was understood; it must mean to Spark what was written."""
+    copied = select.copy()
+    tables = [copied.args["from_"].this, *[j.this for j in copied.args.get("joins") or []]]
+    for number, (table, source) in enumerate(zip(tables, sources, strict=True)):
+        table.set("this", exp.to_identifier(f"_source_{number}_"))
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(source.alias, True)))
+    text = _escaped(copied.sql(**SPARK))
+    for number, source in enumerate(sources):
+        text = text.replace(f"_source_{number}_", f"{{{_placeholder(source)}}}")
+    return text
+
+
+def _placeholder(source: _Source) -> str:
+    return ROWS if source.is_stream else TABLE + source.name
 
 
 def _rename_functions(select: exp.Select, schemas: Schemas) -> None:
@@ -400,6 +451,10 @@ def _registered(node: exp.Expression, schemas: Schemas) -> str | None:
     if not isinstance(node, exp.Anonymous):
         return None
     return next((n for n, for_spark in schemas.functions.items() if for_spark == node.this), None)
+
+
+def _calls_functions(node: exp.Expression, schemas: Schemas) -> bool:
+    return any(_registered(inner, schemas) for inner in node.walk())
 
 
 def _lookups(
@@ -422,7 +477,7 @@ def _lookups(
                     keys.append(other.name)
         if not keys:
             continue
-        own = [_unqualified(p).sql(**_SPARK) for p in others if _sources_of(p) == {table.alias}]
+        own = [_unqualified(p).sql(**SPARK) for p in others if _sources_of(p) == {table.alias}]
         condition = " AND ".join(f"({part})" for part in own)
         key = f"{table.name}({', '.join(keys)}) = ({', '.join(columns)})"
         key += f" where {condition}" if condition else ""
@@ -443,7 +498,6 @@ def _columns_of_result(
     if any(
         not isinstance(star.parent, exp.Column) or star.parent.table == stream.alias
         for star in stars
-        if not isinstance(star.parent, exp.Func)
     ):
         used |= set(stream.columns)
     # At least one: a result of constants needs as many rows as match.
@@ -452,12 +506,9 @@ def _columns_of_result(
 
 
 def _result_sql(select: exp.Select, sources: list[_Source], others: list[exp.Expression]) -> str:
-    items = ", ".join(_escaped(item.sql(**_SPARK)) for item in select.expressions)
-    tables = ", ".join(
-        f"{{{ROWS if source.is_stream else TABLE + source.name}}} AS `{source.alias}`"
-        for source in sources
-    )
-    where = " AND ".join(f"({_escaped(part.sql(**_SPARK))})" for part in others)
+    items = ", ".join(_escaped(item.sql(**SPARK)) for item in select.expressions)
+    tables = ", ".join(f"{{{_placeholder(source)}}} AS `{source.alias}`" for source in sources)
+    where = " AND ".join(f"({_escaped(part.sql(**SPARK))})" for part in others)
     return f"SELECT {items} FROM {tables}" + (f" WHERE {where}" if where else "")
 
 

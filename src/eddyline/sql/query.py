@@ -90,8 +90,10 @@ class Query:
         The registered Python functions it calls, wherever.
     tables
         The static tables it joins.
-    condition
-        All that a row must fulfil, as Spark SQL in the written order; empty for nothing.
+    conditions
+        All that a row must fulfil and that calls no Python function, in the written order.
+    written, understood
+        The whole query as it was given and as it was read, with placeholders as in `result`.
     window
         Its window, if it has one.
     is_plain
@@ -112,16 +114,29 @@ class Query:
     window: Window | None = None
     is_plain: bool = True
     functions: tuple[str, ...] = ()
-    condition: str = ""
+    conditions: tuple[str, ...] = ()
+    written: str = ""
+    understood: str = ""
 
     def judged_by_spark(self) -> Query:
-        """Return the query with its whole condition as one predicate of Spark's.
+        """Return the query with all conditions of Spark's as one predicate, in the written order.
 
-        For conditions that could fail on a row: Spark keeps their written order. What is compared
-        with constants is still compared before; that cannot fail.
+        For conditions that could fail on a row: those before may be there to protect them. What is
+        compared with constants is still compared before; that cannot fail.
         """
-        whole = PredicateSpec(self.condition, self.condition)
-        return replace(self, clauses=(), predicates=(whole,), required=(whole.key,))
+        text = " AND ".join(f"({condition})" for condition in self.conditions)
+        whole = PredicateSpec(text, text)
+        called = [spec for spec in self.predicates if spec.function is not None]
+        required = [spec.key for spec in called if spec.key in self.required]
+        keys = {spec.key for spec in called}
+        clauses = tuple(clause for clause in self.clauses if keys & set(clause.needs))
+        keys |= {key for clause in clauses for key in clause.needs}
+        return replace(
+            self,
+            clauses=clauses,
+            predicates=(whole, *[spec for spec in self.predicates if spec.key in keys]),
+            required=(whole.key, *required),
+        )
 
     def standing(self, number: int, is_stored: bool) -> StandingQuery:
         """Return what a flow must know of it."""

@@ -73,12 +73,12 @@ class BatchLog:
         known = _read(path)
         if known is None:
             known = {"version": version, "tables": tables}
-            _write(path, known)
+            write_whole(path, known)
         return BatchRecord(known["version"], known["tables"])
 
     def finish(self, batch: int, record: BatchRecord) -> None:
         """Note that a micro-batch is finished."""
-        _write(self._folder / f"{batch}.json", asdict(record))
+        write_whole(self._folder / f"{batch}.json", asdict(record))
         self._take_in(record)
         (self._folder / f"{batch}.begun.json").unlink(missing_ok=True)
 
@@ -111,7 +111,7 @@ def _read(path: pathlib.Path) -> dict[str, Any] | None:
         return None
 
 
-def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
+def write_whole(path: pathlib.Path, content: Any) -> None:
     """Write a file so that it is there whole, or not at all."""
     partial = path.with_suffix(".partial")
     try:

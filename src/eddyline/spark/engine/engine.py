@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, StructType, TimestampNTZType, TimestampType
 
 from eddyline.errors import EngineError, LookupTableError, QueryError
 from eddyline.journal import Journal, Record
-from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.batch_log import BatchLog, write_whole
 from eddyline.spark.engine.catalogue import Catalogue, CataloguedQuery
 from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner, StreamInfo
 from eddyline.spark.engine.functions import Function
@@ -36,7 +37,7 @@ from eddyline.spark.predicates import (
     kind_of_udf,
 )
 from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import STREAM, LookupSpec, Query, Schemas, parse
+from eddyline.sql import STREAM, LookupSpec, PredicateSpec, Query, Schemas, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,7 +115,7 @@ class Engine:
         self.sinks: dict[int, Callable[..., object]] = {}
         self._compiled: dict[int, CompiledQuery] = {}
         self._named_here: set[str] = set()
-        self._shipped: dict[tuple[str, int], OperatorPlan] = {}
+        self._shipped: dict[tuple[str, int, tuple[str, ...]], OperatorPlan] = {}
         self._run: Run | None = None
         self._planner: FlowPlanner | None = None
         self._timezone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -231,8 +232,9 @@ class Engine:
         with warnings.catch_warnings():  # PySpark remarks on annotations that it cannot use
             warnings.simplefilter("ignore")
             made = function if is_udf else F.udf(function, returns)
-        kind, _ = kind_of_udf(made, name)
-        self.functions[name] = Function(name, made.func, kind, made.returnType.simpleString(), made)
+        kind, other_answers = kind_of_udf(made, name)
+        returns = made.returnType.simpleString()
+        self.functions[name] = Function(name, made.func, kind, returns, other_answers)
         self.spark.udf.register(self._name_for_spark(name), getattr(made, "_unwrapped", made))
         self.catalogue.set_function(name)
 
@@ -284,6 +286,9 @@ class Engine:
 
     def resume(self, name: str) -> None:
         """Let a paused query go on, with the rows that are read from now on."""
+        entry = self.catalogue.query(name)
+        self.compiled(entry)
+        self._check_sink(entry)
         self.catalogue.resume(name)
 
     def queries(self) -> QueryStates:
@@ -340,7 +345,7 @@ class Engine:
                 uuid.uuid4().hex,
                 infos,
                 self.functions,
-                self._lookup_operator,
+                self._lookup_or_all,
                 self._timezone,
                 as_bytes == "true",
                 self._seed,
@@ -460,7 +465,7 @@ class Engine:
             query = parse(text, schemas)
             return self._check_with_spark(CompiledQuery(number, name, query, sink))
         except QueryError as error:
-            raise QueryError(f"query {name!r}: {error}") from None
+            raise QueryError(f"query {name!r}: {self.shown(str(error))}") from None
         except (AnalysisException, ParseException) as error:
             said = str(error).split("\n")[0].split(";")[0]
             raise QueryError(f"query {name!r}: {self.shown(said)}") from None
@@ -473,13 +478,9 @@ class Engine:
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
-        predicates = tuple(
-            spec
-            if spec.function is None or self.functions[spec.function].can_judge(spec)
-            else replace(spec, condition=spec.key, function=None, arguments=())
-            for spec in query.predicates
-        )
-        query = replace(query, predicates=predicates)
+        # What is compared with constants only was taken over exactly.
+        if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
+            self._check_meaning(compiled)
         types: dict[str, DataType] = {}
         if query.predicates:
             schema = self.stream_of(compiled).schema
@@ -488,21 +489,68 @@ class Engine:
             for text in {t for spec in query.predicates for t in spec.arguments}:
                 types[text] = probe.select(F.expr(text)).schema[0].dataType
         query = replace(query, lookups=tuple(self._shippable(query)))
-        compiled = replace(compiled, query=query, argument_types=types)
-        if not query.is_plain:
-            self.stored.empty_result(compiled, self.stream_of(compiled))
-        return compiled
+        return replace(compiled, query=query, argument_types=types)
+
+    def _check_meaning(self, compiled: CompiledQuery) -> None:
+        """Make sure that Spark takes the query as it was written for what was understood."""
+        written, understood = (
+            self.stored.analysed(compiled, self.stream_of(compiled), text)
+            for text in (compiled.query.written, compiled.query.understood)
+        )
+        for node in ("Aggregate", "Window"):
+            if re.search(rf"^\W*{node}\b", written, re.MULTILINE):
+                raise QueryError(
+                    "it needs more than one row to compute something, and every row is judged by "
+                    "itself; aggregate run.results(...)"
+                )
+        if written != understood:
+            raise QueryError(
+                f"it was not understood as Spark understands it, but as "
+                f"{self.shown(compiled.query.understood)}; write it in another way"
+            )
 
     def _check_predicates(self, probe: DataFrame, query: Query) -> Query:
         own = [spec for spec in query.predicates if spec.function is None]
+        for spec in query.predicates:
+            why = self.functions[spec.function].why_not(spec) if spec.function else None
+            if why:
+                raise QueryError(f"{self.shown(spec.key)}: {why}")
         for spec in own:
             kind = probe.select(F.expr(spec.condition)).schema[0].dataType
             if not isinstance(kind, BooleanType):
                 said = self.shown(spec.condition)
                 raise QueryError(f"{said} is {kind.simpleString()}, not a condition; compare it")
-        if any(may_raise(probe, NativePredicate(spec.condition)) for spec in own):
-            return query.judged_by_spark()
-        return query
+        risky = [s for s in own if may_raise(probe, NativePredicate(s.condition))]
+        if risky:
+            query = query.judged_by_spark()
+        for spec in risky:
+            if spec in query.predicates:
+                raise QueryError(
+                    f"{self.shown(spec.condition)} could fail on some rows and stands in an OR "
+                    f"with a Python function, so that nothing can protect it; write it so that it "
+                    f"cannot fail (try_divide, try_cast, try_add), or without the OR"
+                )
+        guarded = {spec.key: self._guarded(probe, query, spec) for spec in query.predicates}
+        return replace(
+            query,
+            predicates=tuple(guarded.values()),
+            required=tuple(guarded[key].key for key in query.required),
+        )
+
+    def _guarded(self, probe: DataFrame, query: Query, spec: PredicateSpec) -> PredicateSpec:
+        """Let arguments that could fail be computed only where the other conditions hold."""
+        if spec.key not in query.required or not query.conditions:
+            return spec
+        guard = " AND ".join(f"({condition})" for condition in query.conditions)
+        arguments = tuple(
+            f"CASE WHEN {guard} THEN {text} END"
+            if may_raise(probe, NativePredicate(f"{text} IS NULL"))
+            else text
+            for text in spec.arguments
+        )
+        if arguments == spec.arguments:
+            return spec
+        return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)
 
     def _shippable(self, query: Query) -> list[LookupSpec]:
         """Return the lookups of tables that are small enough; the others Spark joins anyway."""
@@ -512,30 +560,42 @@ class Engine:
                 stream = self.stream_of(CompiledQuery(0, "", query, "count"))
                 self._lookup_operator(spec, stream, self.table_versions()[spec.table])
                 shipped.append(spec)
-            except LookupTableError as error:
-                self.note("no lookup", table=spec.table, why=str(error))
+            except Exception as error:  # Spark joins the table anyway
+                self.note("no lookup", table=spec.table, why=str(error).split("\n")[0])
         return shipped
 
     def _lookup_operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
         """Return how to look up keys in a version of a table; collected once for each version."""
-        if (spec.key, version) in self._shipped:
-            return self._shipped[spec.key, version]
+        types = {column.name: column.dataType for column in stream.schema}
+        own = [types[name] for name in spec.columns]
+        key = (spec.key, version, tuple(kind.simpleString() for kind in own))
+        if key in self._shipped:
+            return self._shipped[key]
         table = self.stored.table(spec.table, version)
         if spec.condition:
             table = table.filter(spec.condition)
-        types = {column.name: column.dataType for column in stream.schema}
-        own = [types[name] for name in spec.columns]
-        for name, key, kind in zip(spec.columns, spec.keys, own, strict=True):
-            if common_type(kind, table.schema[key].dataType, spec.key, name) != kind:
-                raise LookupTableError(f"{spec.key}: {name} and {key} are of different types")
+        for name, other, kind in zip(spec.columns, spec.keys, own, strict=True):
+            if common_type(kind, table.schema[other].dataType, spec.key, name) != kind:
+                raise LookupTableError(f"{spec.key}: {name} and {other} are of different types")
         predicate = LookupPredicate(
             table, spec.columns, spec.keys, False, spec.key, LOOKUP_ROWS_MAX
         )
         made = plan_lookup(predicate, own, tuple(range(len(own))))
-        for known in [k for k in self._shipped if k[0] == spec.key]:
+        for known in [k for k in self._shipped if (k[0], k[2]) == (key[0], key[2])]:
             del self._shipped[known]
-        self._shipped[spec.key, version] = made
+        self._shipped[key] = made
         return made
+
+    def _lookup_or_all(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
+        """Return the lookup, or what lets all rows pass where a table cannot be shipped any more.
+
+        A lookup only spares work: Spark joins the table with what is left in any case.
+        """
+        try:
+            return self._lookup_operator(spec, stream, version)
+        except Exception as error:
+            self.note("no lookup", table=spec.table, why=str(error).split("\n")[0])
+            return OperatorPlan("arrow", spec.key, (), _all_rows)
 
     def _check_schema(self, name: str, known: StructType, given: StructType) -> None:
         before = {column.name: column.dataType.simpleString() for column in known}
@@ -575,17 +635,24 @@ class Engine:
                     f"{', '.join(before)}; open a new engine for another set of streams"
                 )
         else:
-            started.write_text(json.dumps(list(self.catalogue.streams)))
+            write_whole(started, list(self.catalogue.streams))
         for entry in self._live():
             self.compiled(entry)
-            if entry.sink in ("function", "callback") and entry.number not in self.sinks:
-                raise EngineError(
-                    f"query {entry.name!r} hands its results to a function, which cannot be kept "
-                    f"on disk; call engine.query({entry.name!r}, sql, sink=...) again before start"
-                )
+            self._check_sink(entry)
+
+    def _check_sink(self, entry: CataloguedQuery) -> None:
+        if entry.sink in ("function", "callback") and entry.number not in self.sinks:
+            raise EngineError(
+                f"query {entry.name!r} hands its results to a function, which cannot be kept "
+                f"on disk; call engine.query({entry.name!r}, sql, sink=...) again"
+            )
 
     def _live(self) -> list[CataloguedQuery]:
         return [q for q in self.catalogue.queries.values() if not q.is_dropped and not q.error]
+
+
+def _all_rows(*keys: Any) -> Any:
+    return pa.repeat(True, len(keys[0]))
 
 
 def _check_name(name: str, what: str) -> None:

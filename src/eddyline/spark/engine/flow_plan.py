@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from eddyline.operators.domain import Domain
 from eddyline.spark.attributes import quoted
 from eddyline.spark.engine.flow_worker import Changes, FlowPlan, StreamPlan, run_task
-from eddyline.spark.engine.functions import Function
+from eddyline.spark.engine.functions import Function, FunctionPlan
 from eddyline.spark.worker import OperatorPlan
 from eddyline.sql import STREAM, LookupSpec, PredicateSpec, Query, StandingQuery
 from eddyline.sql.comparison import ColumnTypes
@@ -116,8 +116,8 @@ class Planned:
         The column that says which queries a row matches.
     stored
         For each stream, the columns that some query makes its result of.
-    conditions
-        Spark's own predicates, each with the stream it is over and the queries that have it.
+    evaluated
+        What Spark evaluates, each with the stream it is over and the queries that have it.
     queries
         The queries, by number.
 
@@ -125,7 +125,7 @@ class Planned:
 
     matches: Column
     stored: dict[int, list[str]]
-    conditions: dict[tuple[int, str], list[int]]
+    evaluated: dict[tuple[int, str], list[int]]
     queries: dict[int, CompiledQuery]
 
 
@@ -196,7 +196,7 @@ class FlowPlanner:
         """Return what runs the given queries, with the given versions of static tables."""
         self._plans += 1
         arguments: list[Column] = [F.col(SOURCE)]
-        plans, conditions = [], {}
+        plans, evaluated = [], {}
         stored: dict[int, list[str]] = {}
         for stream, history in zip(self._streams, self._histories, strict=True):
             own = {c.number: c for c in queries if c.query.stream == stream.name}
@@ -205,7 +205,7 @@ class FlowPlanner:
             columns, asked = self._plan_columns(stream, own, plan, tables)
             arguments += columns
             for text, numbers in asked.items():
-                conditions[stream.number, text] = numbers
+                evaluated[stream.number, text] = numbers
             plans.append(plan)
             wanted = {n for c in own.values() if c.is_stored for n in c.query.columns}
             stored[stream.number] = [c.name for c in stream.schema if c.name in wanted]
@@ -213,7 +213,7 @@ class FlowPlanner:
             self._run_id, self._plans, plans, self._timezone, self._binary_as_bytes, self._seed
         )
         matches = make_flow_udf(whole)(*arguments)
-        return Planned(matches, stored, conditions, {c.number: c for c in queries})
+        return Planned(matches, stored, evaluated, {c.number: c for c in queries})
 
     def _plan_columns(
         self,
@@ -235,6 +235,7 @@ class FlowPlanner:
 
         types = {c.name: c.dataType for c in stream.schema}
         conditions: dict[str, list[int]] = {}
+        arguments: dict[str, list[int]] = {}
         for compiled in queries.values():
             query = compiled.query
             compared = [*query.accepts, *[name for c in query.clauses for name in c.accepts]]
@@ -243,7 +244,10 @@ class FlowPlanner:
             for spec in query.predicates:
                 if spec.function is None:
                     conditions.setdefault(spec.key, []).append(compiled.number)
-                elif spec.key not in plan.operators:
+                    continue
+                for text in spec.arguments:
+                    arguments.setdefault(text, []).append(compiled.number)
+                if spec.key not in plan.operators:
                     at = tuple(
                         place(text, stream.expression, text, compiled.argument_types[text])
                         for text in spec.arguments
@@ -255,8 +259,7 @@ class FlowPlanner:
                         place(quoted(name), stream.column, name, types[name])
                         for name in lookup.columns
                     )
-                    version = tables[lookup.table]
-                    made = self._lookup_plan(lookup, stream, version)
+                    made = self._lookup_plan(lookup, stream, tables[lookup.table])
                     plan.operators[lookup.key] = replace(made, columns=at)
         if conditions:
             answers = F.array(*[stream.expression(text) for text in conditions])
@@ -268,12 +271,18 @@ class FlowPlanner:
                 plan.operators[key] = OperatorPlan("verdict", key, (position,))
         if not columns:  # a batch without columns would not know how many rows it has
             place(SOURCE, F.col, SOURCE, IntegerType())
-        return columns, conditions
+        return columns, {**conditions, **arguments}
 
-    def _function_plan(self, spec: PredicateSpec, at: tuple[int, ...]) -> OperatorPlan:
+    def _function_plan(
+        self, spec: PredicateSpec, at: tuple[int, ...]
+    ) -> OperatorPlan | FunctionPlan:
         assert spec.function is not None
         function = self._functions[spec.function]
-        return OperatorPlan(function.kind, spec.function, at, function.judging(spec), "null")
+        if spec.comparison:
+            return FunctionPlan(function.name, at, function, spec)
+        return OperatorPlan(
+            function.kind, function.name, at, function.function, function.other_answers
+        )
 
 
 def make_flow_udf(plan: FlowPlan) -> Callable[..., Column]:

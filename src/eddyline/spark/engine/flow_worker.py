@@ -23,6 +23,7 @@ from eddyline.operators import Batch
 from eddyline.operators.domain import Domain
 from eddyline.ordering.tickets import Tickets
 from eddyline.spark.convert import SparkColumnReader
+from eddyline.spark.engine.functions import FunctionPlan
 from eddyline.spark.worker import OperatorPlan
 from eddyline.sql import StandingQuery
 
@@ -67,7 +68,7 @@ class StreamPlan:
     changes: list[Changes]
     columns: list[tuple[str, Any]] = field(default_factory=list)
     values: dict[str, int] = field(default_factory=dict)
-    operators: dict[str, OperatorPlan] = field(default_factory=dict)
+    operators: dict[str, OperatorPlan | FunctionPlan] = field(default_factory=dict)
     native: tuple[int, list[str]] | None = None
 
 

@@ -43,6 +43,7 @@ class Run:
         self._streams = list(streams)
         self._planned: tuple[tuple[int, frozenset[int], str], Planned] | None = None
         self._failure: EngineError | None = None
+        self._is_stopping = False
         self._batches: deque[MicroBatch] = deque(maxlen=BATCHES_KEPT)
         self._newest_us = dict(engine.log.newest_us)
         writer = (
@@ -83,6 +84,7 @@ class Run:
     def stop(self) -> None:
         """Stop after the micro-batch that is running; `Engine.start` goes on from there."""
         if self.is_active:
+            self._is_stopping = True
             self.streaming_query.stop()
             self._engine.note("stop", sum(batch.rows for batch in self._batches))
 
@@ -134,6 +136,7 @@ class Run:
             try:
                 about = self._match(df, batch, planned, record)
             except Exception as error:
+                self._raise_if_stopping(error)
                 # One of Spark's own conditions may have failed: without it the others go on.
                 failures |= self._at_fault(df, planned)
                 if not failures:
@@ -161,7 +164,7 @@ class Run:
             queries = [
                 self._engine.compiled(entry)
                 for entry in self._engine.catalogue.running_at(record.version)
-                if entry.number not in without
+                if entry.number not in without and entry.error is None
             ]
             self._planned = (key, self._planner.plan(queries, record.tables))
         return self._planned[1]
@@ -225,17 +228,27 @@ class Run:
         return late
 
     def _at_fault(self, df: DataFrame, planned: Planned) -> dict[int, str]:
-        """Return the queries whose own condition fails on these rows, and how."""
+        """Return the queries that have an expression which fails on these rows, and how."""
         failures: dict[int, str] = {}
-        for (number, text), queries in planned.conditions.items():
-            stream = self._streams[number]
+
+        def evaluate(number: int, column: Column) -> None:
+            own = df.filter(F.col(SOURCE) == number)
+            own.select(column).write.format("noop").mode("overwrite").save()
+
+        for (number, text), queries in planned.evaluated.items():
             try:
-                df.filter(F.col(SOURCE) == number).select(stream.expression(text)).write.format(
-                    "noop"
-                ).mode("overwrite").save()
+                evaluate(number, self._streams[number].expression(text))
             except Exception as error:
+                self._raise_if_stopping(error)
+                evaluate(number, F.lit(1))  # the rows themselves cannot be read: nobody's fault
                 failures |= dict.fromkeys(queries, self._engine.shown(_first_cause(error)))
         return failures
+
+    def _raise_if_stopping(self, error: Exception) -> None:
+        """Blame nobody for what a stop has interrupted; the micro-batch will be run again."""
+        query = getattr(self, "streaming_query", None)
+        if self._is_stopping or (query is not None and not query.isActive):
+            raise error
 
     def _hand_over(self, batch: int, planned: Planned, record: BatchRecord) -> dict[int, str]:
         """Call the sinks of queries that have results and a function to give them to."""
@@ -247,6 +260,7 @@ class Run:
             try:
                 sink(self._results_in(compiled, batch, record), batch)
             except Exception as error:
+                self._raise_if_stopping(error)
                 failures[number] = f"its sink failed: {type(error).__name__}: {_first_cause(error)}"
         return failures
 

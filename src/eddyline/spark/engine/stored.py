@@ -7,6 +7,7 @@ is made of its rows when it is asked for: by Spark, from the query's own SELECT.
 from __future__ import annotations
 
 import pathlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERIES = "queries"
+_MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
 class Stored:
@@ -50,7 +52,7 @@ class Stored:
             versions = tuple((name, record.tables[name]) for name in compiled.query.tables)
             by_tables.setdefault(versions, []).append(batch)
         parts = [
-            self._result(compiled, self._rows(compiled, stream, own), dict(versions))
+            self._run(compiled.query.result, self._rows(compiled, stream, own), dict(versions))
             for versions, own in by_tables.items()
         ]
         if not parts:
@@ -61,11 +63,22 @@ class Stored:
         return whole
 
     def empty_result(self, compiled: CompiledQuery, stream: StreamInfo) -> DataFrame:
-        """Return the result over no rows; fails as Spark does if the query is wrong."""
+        """Return the result over no rows."""
         fields = [column for column in stream.schema if column.name in compiled.query.columns]
-        rows = self._spark.createDataFrame([], StructType(fields))
+        return self._over_nothing(compiled, StructType(fields), compiled.query.result)
+
+    def analysed(self, compiled: CompiledQuery, stream: StreamInfo, text: str) -> str:
+        """Return what Spark makes of the query, or of a variant of it, as text to compare."""
+        frame = self._over_nothing(compiled, stream.schema, text)
+        plan = str(frame._jdf.queryExecution().optimizedPlan())
+        plan = re.sub(r"_pyspark_\w+", "view", plan).replace("Join Cross", "Join Inner")
+        numbers: dict[str, str] = {}  # of attributes, as they come: they differ from plan to plan
+        return re.sub(r"#\d+", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), plan)
+
+    def _over_nothing(self, compiled: CompiledQuery, schema: StructType, text: str) -> DataFrame:
+        rows = self._spark.createDataFrame([], schema)
         newest = {name: self.newest_version(name) for name in compiled.query.tables}
-        return self._result(compiled, rows, newest)
+        return self._run(text, rows, newest)
 
     def _rows(
         self, compiled: CompiledQuery, stream: StreamInfo, batches: Sequence[int]
@@ -81,11 +94,9 @@ class Stored:
         read = self._spark.read.schema(schema).parquet(*folders)
         return read.filter(F.array_contains(QUERIES, compiled.number)).select(f"{stream.field}.*")
 
-    def _result(
-        self, compiled: CompiledQuery, rows: DataFrame, versions: Mapping[str, int]
-    ) -> DataFrame:
+    def _run(self, text: str, rows: DataFrame, versions: Mapping[str, int]) -> DataFrame:
         tables = {TABLE + name: self.table(name, version) for name, version in versions.items()}
-        return self._spark.sql(compiled.query.result, **{ROWS: rows}, **tables)
+        return self._spark.sql(text, **{ROWS: rows}, **tables)
 
     # --- static tables -----------------------------------------------------------------------
 
@@ -110,6 +121,7 @@ class Stored:
 
 def fingerprint(df: DataFrame) -> list[Any]:
     """Return what two tables of equal rows share, whatever the order of the rows."""
-    hashed = F.xxhash64(*[F.to_json(F.struct("*"))]).cast("decimal(38,0)")
+    exact = {"timestampFormat": _MICROSECONDS, "timestampNTZFormat": _MICROSECONDS}
+    hashed = F.xxhash64(F.to_json(F.struct("*"), exact)).cast("decimal(38,0)")
     row = df.select(F.count(F.lit(1)), F.sum(hashed)).head()
     return [int(row[0]), str(row[1])]

@@ -137,7 +137,7 @@ def _converge(
     policies = _policies(everyone)
     ratios: dict[str, list[float]] = {name: [] for name in policies}
     with_profiling: dict[str, list[float]] = {name: [] for name in policies}
-    for seed in range(bench.seed, bench.seed + 5):
+    for seed in range(bench.seed, bench.seed + (3 if bench.quick else 5)):
         rng = np.random.default_rng(seed)
         answers = draw_answers(
             rng, 400_000 // scale, rng.permutation(list(selectivities)).tolist(), correlation
@@ -218,7 +218,7 @@ def _rate_of_change(bench: Bench, scale: int) -> None:
         ("fig 19", (20_000, 100_000, 1_000_000), (10,)),
         ("fig 20", (100_000,), (1, 50, 100)),
         ("fig 21", (1_000_000,), (1, 50, 100)),
-    ):
+    )[: 1 if bench.quick else 3]:
         for period in periods:
             for expensive in costs:
                 cost = np.array([1.0] * 4 + [float(expensive)] * 4)

@@ -18,7 +18,6 @@ from eddyline.bench import lab as lab_data
 from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.stream_star import (
     Stream,
-    average,
     calls_in_orders,
     knowing_calls,
     make_stream,
@@ -132,7 +131,7 @@ def _varying_skew(bench: Bench, scale: int) -> None:
         for side, paper in (("A<B", "26.9"), ("A>B", "10.2")):
             bench.add(
                 f"average over all experiments with {side}: Content-Learns ({name})",
-                average(fewer[name][side]),
+                statistics.mean(fewer[name][side]),
                 "% fewer",
                 "SBR",
                 paper,
@@ -167,14 +166,14 @@ def _random_selectivities(bench: Bench, scale: int) -> None:
                 bench.add(
                     f"fig 6: {joins} joins, random selectivities: routing calls, "
                     f"Content-Learns ({name})",
-                    average(fewer[name]),
+                    statistics.mean(fewer[name]),
                     "% fewer",
                     f"SBR; mean of {streams} streams",
                 )
     for name in VARIANTS:
         bench.add(
             f"fig 5: routing calls that used a wrong classifier attribute ({name})",
-            100 * average(wrong[name]),
+            100 * statistics.mean(wrong[name]),
             "%",
             "attrC is the right one",
             "6.4",
@@ -207,7 +206,7 @@ def _aggregate_selectivity(bench: Bench, scale: int) -> None:
                 advance()
             bench.add(
                 f"fig 7: 6 joins, aggregate selectivity {aggregate}: routing calls, Content-Learns",
-                average(fewer),
+                statistics.mean(fewer),
                 "% fewer",
                 f"SBR; mean of {streams} streams",
             )
@@ -297,20 +296,20 @@ def _lab(bench: Bench, data: pathlib.Path, scale: int) -> None:
             advance()
     bench.add(
         f"Lab data, {queries} random Q2 queries: routing calls, Content-Learns",
-        average(fewer),
+        statistics.mean(fewer),
         "% fewer",
         f"SBR; median {statistics.median(fewer):.1f}",
         "8",
     )
     bench.add(
         f"Lab data, {queries} random Q2 queries: routing calls, best static order",
-        average(static),
+        statistics.mean(static),
         "% fewer",
         "SBR; found offline, over all readings",
     )
     bench.add(
         f"Lab data, {queries} random Q2 queries: routing calls until a row is dropped",
-        average(until_drop),
+        statistics.mean(until_drop),
         "% fewer",
         f"SBR; median {statistics.median(until_drop):.1f}",
         "18",

@@ -6,7 +6,6 @@ classes of rows apart for which the joins have different selectivities; eight ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,11 +144,6 @@ def knowing_calls(stream: Stream) -> float:
     """Return the calls a row needs if its class and all selectivities are known."""
     orders = np.argsort(stream.selectivities, axis=1, kind="stable")
     return calls_in_orders(stream.passed, orders[stream.classes])
-
-
-def average(numbers: Sequence[float]) -> float:
-    """Return the mean."""
-    return float(np.mean(numbers))
 
 
 def _foreign_keys(rng: np.random.Generator, passed: BoolArray) -> IntArray:

@@ -29,7 +29,7 @@ from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sort
 from eddyline.operators.value_set import ValueSet
 
 # Switching one bit costs about as much as copying this many words.
-WORDS_PER_SWITCH = 2
+WORDS_PER_SWITCH = 2.5
 TABLE_BYTES_MAX = 1 << 21
 
 
@@ -199,7 +199,7 @@ class GroupedFilter:
 
     @property
     def _interval(self) -> int:
-        return self.words // WORDS_PER_SWITCH
+        return int(self.words / WORDS_PER_SWITCH)
 
     def _switches_of(self, checkpoint: int) -> int:
         """Return how many switches lie between a checkpoint and the last region before the next."""

@@ -129,6 +129,9 @@ class Planned:
     queries: dict[int, CompiledQuery]
 
 
+_Given = tuple[list[CompiledQuery], dict[str, int]]
+
+
 class _History:
     """The queries over one stream at some version, and what changed since."""
 
@@ -190,10 +193,17 @@ class FlowPlanner:
         self._binary_as_bytes = binary_as_bytes
         self._seed = seed
         self._plans = 0
+        self._last: tuple[_Given, Planned] | None = None
         self._histories = [_History() for _ in streams]
 
     def plan(self, queries: Sequence[CompiledQuery], tables: Mapping[str, int]) -> Planned:
-        """Return what runs the given queries, with the given versions of static tables."""
+        """Return what runs the given queries, with the given versions of static tables.
+
+        Made anew only if there are other queries, or other tables, than the last time.
+        """
+        given = (list(queries), dict(tables))
+        if self._last is not None and self._is_same(self._last[0], given):
+            return self._last[1]
         self._plans += 1
         arguments: list[Column] = [F.col(SOURCE)]
         plans, evaluated = [], {}
@@ -213,7 +223,17 @@ class FlowPlanner:
             self._run_id, self._plans, plans, self._timezone, self._binary_as_bytes, self._seed
         )
         matches = make_flow_udf(whole)(*arguments)
-        return Planned(matches, stored, evaluated, {c.number: c for c in queries})
+        planned = Planned(matches, stored, evaluated, {c.number: c for c in queries})
+        self._last = (given, planned)
+        return planned
+
+    @staticmethod
+    def _is_same(before: _Given, now: _Given) -> bool:
+        return (
+            before[1] == now[1]
+            and len(before[0]) == len(now[0])
+            and all(a is b for a, b in zip(before[0], now[0], strict=True))
+        )
 
     def _plan_columns(
         self,

@@ -41,7 +41,6 @@ class Run:
         self._engine = engine
         self._planner = planner
         self._streams = list(streams)
-        self._planned: tuple[tuple[int, frozenset[int], str], Planned] | None = None
         self._failure: EngineError | None = None
         self._is_stopping = False
         self._batches: deque[MicroBatch] = deque(maxlen=BATCHES_KEPT)
@@ -158,16 +157,13 @@ class Run:
         )
 
     def _plan(self, record: BatchRecord, without: Mapping[int, str]) -> Planned:
-        """Return the plan of a version of the catalogue; made anew only if something changed."""
-        key = (record.version, frozenset(without), json.dumps(record.tables, sort_keys=True))
-        if self._planned is None or self._planned[0] != key:
-            queries = [
-                self._engine.compiled(entry)
-                for entry in self._engine.catalogue.running_at(record.version)
-                if entry.number not in without and entry.error is None
-            ]
-            self._planned = (key, self._planner.plan(queries, record.tables))
-        return self._planned[1]
+        """Return the plan of a version of the catalogue, without some of its queries."""
+        queries = [
+            self._engine.compiled(entry)
+            for entry in self._engine.catalogue.running_at(record.version)
+            if entry.number not in without and entry.error is None
+        ]
+        return self._planner.plan(queries, record.tables)
 
     def _match(
         self, df: DataFrame, batch: int, planned: Planned, record: BatchRecord

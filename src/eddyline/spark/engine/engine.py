@@ -385,10 +385,11 @@ class Engine:
 
     def compiled(self, entry: CataloguedQuery) -> CompiledQuery:
         """Return a query of the catalogue, ready to be run."""
-        if entry.number not in self._compiled:
-            made = self._compile(entry.number, entry.name, entry.text, entry.sink, self._schemas())
-            self._compiled[entry.number] = made
-        return self._compiled[entry.number]
+        found = self._compiled.get(entry.number)  # another thread may drop it meanwhile
+        if found is None:
+            found = self._compile(entry.number, entry.name, entry.text, entry.sink, self._schemas())
+            self._compiled[entry.number] = found
+        return found
 
     def table_versions(self) -> dict[str, int]:
         """Return which copy of each static table is in use."""

@@ -51,7 +51,7 @@ class StreamPlan:
         Queries at some version, pickled: most workers have them already.
     changes
         What changed since.
-    columns, types
+    columns
         Names and types of the columns that cross into Python, in their order.
     values
         Where among them the columns are that are compared with constants.
@@ -199,13 +199,12 @@ def encode(matched: Matched, rows: int, note: Mapping[str, Any] | None) -> pa.St
         pa.array(offsets), pa.array(matched.numbers.astype(np.int32), pa.int32())
     )
     absent = offsets[1:] == offsets[:-1]
-    notes: list[bytes | None] = [None] * rows
+    notes = pa.nulls(rows, pa.binary())
     if note is not None and rows:
-        notes[-1] = json.dumps(note, separators=(",", ":")).encode()
+        text = json.dumps(note, separators=(",", ":")).encode()
+        notes = pa.concat_arrays([notes[1:], pa.array([text], pa.binary())])
         absent[-1] = False
-    return pa.StructArray.from_arrays(
-        [lists, pa.array(notes, pa.binary())], ["queries", "note"], mask=pa.array(absent)
-    )
+    return pa.StructArray.from_arrays([lists, notes], ["queries", "note"], mask=pa.array(absent))
 
 
 def _about(flow: Flow, rows: int, visits: int) -> dict[str, Any]:
@@ -216,5 +215,4 @@ def _about(flow: Flow, rows: int, visits: int) -> dict[str, Any]:
         "visits": flow.visits - visits,
         "operators": [operator.name for operator in flow.operators],
         "tickets": shares,
-        "bytes": flow.size_bytes,
     }

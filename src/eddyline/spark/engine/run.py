@@ -81,7 +81,7 @@ class Run:
             self.streaming_query.awaitTermination(timeout)
 
     def stop(self) -> None:
-        """Stop after the micro-batch that is running; `Engine.start` goes on from there."""
+        """Stop; a micro-batch that this interrupts is run again at the next `Engine.start`."""
         if self.is_active:
             self._is_stopping = True
             self.streaming_query.stop()
@@ -148,7 +148,7 @@ class Run:
         }
         failures |= self._hand_over(batch, planned, record)
         if failures:
-            self._pause(failures, planned, batch)
+            self._pause(failures, batch)
         record.newest_us = dict(self._newest_us)
         engine.log.finish(batch, record)
         seconds = time.perf_counter() - began
@@ -264,7 +264,7 @@ class Run:
         stream = self._engine.stream_of(compiled)
         return self._engine.stored.results(compiled, stream, {batch: record})
 
-    def _pause(self, failures: Mapping[int, str], planned: Planned, batch: int) -> None:
+    def _pause(self, failures: Mapping[int, str], batch: int) -> None:
         self._engine.catalogue.pause(failures)
         for number, error in failures.items():
             name = self._engine.catalogue.queries[number].name

@@ -18,6 +18,20 @@ from eddyline.journal import Record
 CHANGES_SHOWN = 12
 
 
+def as_text(shown: RenderableType, width: int = 110) -> str:
+    """Return what a terminal of this width would show, without colours.
+
+    Examples
+    --------
+    >>> as_text("three rows")
+    'three rows'
+
+    """
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, force_terminal=False).print(shown)
+    return buffer.getvalue().rstrip()
+
+
 @dataclass(frozen=True, slots=True)
 class PredicateLine:
     """The numbers of one predicate. `kind` is "spark" for those that Spark evaluates itself."""
@@ -301,9 +315,7 @@ class Report:
         return Group(*parts)
 
     def __str__(self) -> str:
-        buffer = io.StringIO()
-        Console(file=buffer, width=110, force_terminal=False).print(self)
-        return buffer.getvalue().rstrip()
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(heading)}</th>" for heading in self._HEADINGS)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from eddyline.report import as_text
 from eddyline.spark.engine.states import QueryStates
 
 
@@ -105,10 +106,7 @@ class RunReport:
         return Group(*[Text(line) for line in self._summary()], self.queries)
 
     def __repr__(self) -> str:
-        console = Console(width=120)
-        with console.capture() as printed:
-            console.print(self)
-        return printed.get()
+        return as_text(self, width=120)
 
     def _repr_html_(self) -> str:
         summary = "".join(f"<p>{line}</p>" for line in self._summary())

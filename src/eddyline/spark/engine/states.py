@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
+
+from eddyline.report import as_text
 
 _HEADINGS = ("query", "state", "matched", "sink", "SQL", "error")
 
@@ -84,10 +86,7 @@ class QueryStates(Sequence[QueryState]):
         return table
 
     def __repr__(self) -> str:
-        console = Console(width=120)
-        with console.capture() as printed:
-            console.print(self)
-        return printed.get()
+        return as_text(self, width=120)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)

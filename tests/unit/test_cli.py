@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eddyline import __version__
+from eddyline.bench.harness import Bench
 from eddyline.cli import doctor
 from eddyline.cli.main import app
 
@@ -84,7 +86,7 @@ def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
     assert document["environment"]["versions"]["numpy"]
     by_metric = {result["metric"]: result for result in document["results"]}
     assert all(
-        set(r) == {"metric", "value", "unit", "baseline", "paper"} for r in by_metric.values()
+        set(r) >= {"metric", "value", "unit", "baseline", "paper"} for r in by_metric.values()
     )
     greedy = by_metric["fig 9, 12: n=8: evaluations, A-Greedy / optimum"]["value"]
     independent = by_metric["fig 9, 12: n=8: evaluations, Independent / optimum"]["value"]
@@ -94,10 +96,20 @@ def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
     assert by_metric[own]["value"] <= 20_000
 
 
-def test_bench_where_names_the_cases_there_are() -> None:
+def test_bench_names_the_parts_there_are() -> None:
     result = runner.invoke(app, ["bench", "where", "--only", "two"])
     assert result.exit_code == 1
-    assert "no case 'two'; there are stationary" in " ".join(result.output.split())
+    assert "no part 'two'; there are stationary" in " ".join(result.output.split())
+
+
+def test_a_part_of_a_benchmark_leaves_the_numbers_of_others_in_the_file(tmp_path) -> None:
+    def numbers(part: str) -> dict[str, int]:
+        bench = Bench("own", only=part, json=tmp_path / "own.json")
+        bench.run_parts({name: lambda: bench.add("rows", 1, "rows") for name in ("a", "b")})
+        results = json.loads((tmp_path / "own.json").read_text())["results"]
+        return collections.Counter(result["part"] for result in results)
+
+    assert [numbers("a"), numbers("b"), numbers("a")] == [{"a": 1}, *[{"a": 1, "b": 1}] * 2]
 
 
 @pytest.mark.parametrize("folder", ["missing", "empty"])

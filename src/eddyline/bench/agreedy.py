@@ -57,19 +57,17 @@ class Run:
 def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     scale = 5 if bench.quick else 1
-    experiments = (
-        _number_of_filters,
-        _selectivity,
-        _correlation,
-        _filter_costs,
-        _adaptivity,
-        _rate_of_change,
-        _overhead,
+    bench.run_parts(
+        {
+            "filters": lambda: _number_of_filters(bench, scale),
+            "selectivity": lambda: _selectivity(bench, scale),
+            "correlation": lambda: _correlation(bench, scale),
+            "costs": lambda: _filter_costs(bench, scale),
+            "adaptivity": lambda: _adaptivity(bench, scale),
+            "change": lambda: _rate_of_change(bench, scale),
+            "overhead": lambda: _overhead(bench, scale),
+        }
     )
-    with bench.progress("experiments", len(experiments)) as advance:
-        for experiment in experiments:
-            experiment(bench, scale)
-            advance()
 
 
 def _policies(everyone: bool = True) -> dict[str, tuple[Callable[[], Policy], float | None]]:

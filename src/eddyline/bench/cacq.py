@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import gc
 import itertools
-import pathlib
 import statistics
-import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bench import rules
-from eddyline.bench.harness import Bench, local_spark, ratio
+from eddyline.bench.harness import Bench, ratio
 from eddyline.fabric.flow import Flow
 from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.domain import Domain, Floating, Whole
@@ -57,21 +55,20 @@ class RandomOrder(Policy):
         return None
 
 
-def run(bench: Bench, rounds: int) -> None:
+def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
-    _filters_visited(bench)
-    _ticket_shares(bench)
-    _tuple_size(bench, rounds)
-    _shared_or_separate(bench, rounds)
-    _sources(bench, rounds)
-    _cost_per_row(bench, rounds)
-    _memory(bench)
-    spark = local_spark()
-    try:
-        with tempfile.TemporaryDirectory(prefix="eddyline-cacq-") as folder:
-            rules.run(bench, spark, pathlib.Path(folder), min(rounds, 3))
-    finally:
-        spark.stop()
+    bench.run_parts(
+        {
+            "visits": lambda: _filters_visited(bench),
+            "tickets": lambda: _ticket_shares(bench),
+            "size": lambda: _tuple_size(bench),
+            "shared": lambda: _shared_or_separate(bench),
+            "sources": lambda: _sources(bench),
+            "cost": lambda: _cost_per_row(bench),
+            "memory": lambda: _memory(bench),
+            **rules.parts(bench),
+        }
+    )
 
 
 # --- rows and queries --------------------------------------------------------------------------
@@ -192,7 +189,7 @@ def _shares(flow: Flow) -> np.ndarray:
 # --- figures 4 and 6 ---------------------------------------------------------------------------
 
 
-def _tuple_size(bench: Bench, rounds: int) -> None:
+def _tuple_size(bench: Bench) -> None:
     """Five queries, with ever more room for others in every row's bitmap."""
     rng = np.random.default_rng(bench.seed)
     batch = _rows(rng, BATCH_ROWS)
@@ -207,7 +204,6 @@ def _tuple_size(bench: Bench, rounds: int) -> None:
     seconds = bench.in_turn(
         "fig 4: size of a row's state",
         {str(bits): _repeat(flow, batch, 10) for bits, flow in flows.items()},
-        rounds,
     )
     for bits in flows:
         bench.add(
@@ -232,7 +228,7 @@ def _repeat(flow: Flow, batch: Batch, times: int) -> Callable[[], None]:
     return run_flow
 
 
-def _shared_or_separate(bench: Bench, rounds: int) -> None:
+def _shared_or_separate(bench: Bench) -> None:
     """One flow for all queries against one for each of them."""
     batch = _rows(np.random.default_rng(bench.seed), BATCH_ROWS)
     for count in (1, 5, 20, 50):
@@ -246,7 +242,6 @@ def _shared_or_separate(bench: Bench, rounds: int) -> None:
         seconds = bench.in_turn(
             f"fig 6 a: {count} queries",
             {"shared": _repeat(shared, batch, 1), "separate": run_separate},
-            rounds,
         )
         bench.add(
             f"fig 6 a: {count} queries: rows a second, one flow for all",
@@ -263,7 +258,7 @@ def _shared_or_separate(bench: Bench, rounds: int) -> None:
         )
 
 
-def _sources(bench: Bench, rounds: int) -> None:
+def _sources(bench: Bench) -> None:
     """Twenty queries with one predicate each, over ever more sources."""
     batch = _rows(np.random.default_rng(bench.seed), BATCH_ROWS)
     flows: dict[str, Callable[[], None]] = {}
@@ -284,7 +279,7 @@ def _sources(bench: Bench, rounds: int) -> None:
                 flow.run(batch)
 
         flows[str(sources)] = run_all
-    seconds = bench.in_turn("fig 6 b: sources", flows, rounds)
+    seconds = bench.in_turn("fig 6 b: sources", flows)
     for sources in (1, 5, 20):
         bench.add(
             f"fig 6 b: 20 queries over {sources} sources: rows a second",
@@ -296,7 +291,7 @@ def _sources(bench: Bench, rounds: int) -> None:
 # --- cost and memory ---------------------------------------------------------------------------
 
 
-def _cost_per_row(bench: Bench, rounds: int) -> None:
+def _cost_per_row(bench: Bench) -> None:
     counts = (1, 1_000, 10_000) if bench.quick else (1, 100, 1_000, 10_000, 100_000)
     limits = {1_000: 2, 10_000: 10, 100_000: 100}
     rng = np.random.default_rng(bench.seed)
@@ -310,9 +305,7 @@ def _cost_per_row(bench: Bench, rounds: int) -> None:
             began = time.perf_counter()
             flow = _flow(queries, domains)
             built_s = time.perf_counter() - began
-            seconds = bench.in_turn(
-                f"{count:,} queries, {kind}", {"flow": _repeat(flow, batch, 1)}, rounds
-            )
+            seconds = bench.in_turn(f"{count:,} queries, {kind}", {"flow": _repeat(flow, batch, 1)})
             bench.add(
                 f"{count:,} queries, {kind}: cost of a row",
                 1e6 * statistics.median(seconds["flow"]) / BATCH_ROWS,

@@ -40,16 +40,19 @@ VARIANTS = {"paper's settings": ContentOptions.paper(), "Eddyline's": ContentOpt
 BATCH_ROWS = 10_000
 
 
-def run(bench: Bench, data: pathlib.Path | None) -> None:
+def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     scale = 5 if bench.quick else 1
-    _varying_skew(bench, scale)
-    _random_selectivities(bench, scale)
-    _aggregate_selectivity(bench, scale)
-    _operator_cost(bench, scale)
-    _one_operator(bench, scale)
-    if data is not None:
-        _lab(bench, data, scale)
+    parts = {
+        "skew": lambda: _varying_skew(bench, scale),
+        "random": lambda: _random_selectivities(bench, scale),
+        "aggregate": lambda: _aggregate_selectivity(bench, scale),
+        "costs": lambda: _operator_cost(bench, scale),
+        "one": lambda: _one_operator(bench, scale),
+    }
+    if (data := bench.data) is not None:
+        parts["lab"] = lambda: _lab(bench, data, scale)
+    bench.run_parts(parts)
 
 
 def _route(

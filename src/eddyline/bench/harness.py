@@ -24,6 +24,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from eddyline.errors import EddylineError
+
 PACKAGES = ("eddyline", "pyspark", "pyarrow", "numpy", "pandas")
 
 
@@ -49,17 +51,58 @@ class Result:
     unit: str
     baseline: str | float | None = None
     paper: str | float | None = None
+    part: str | None = None
 
 
 @dataclass
 class Bench:
-    """A benchmark's name, its results so far, and its progress bar."""
+    """What a benchmark was asked for, its results so far, and its progress bar.
+
+    Parameters
+    ----------
+    name
+        Of the benchmark.
+    seed
+        For everything random.
+    quick
+        Less data: shows that it works, the numbers are rough.
+    rounds
+        Of each timed comparison.
+    data
+        Folder with real data.
+    only
+        The one part to run; the numbers of other parts in the file are kept.
+    json
+        The file that gets the numbers, each as soon as it is measured.
+
+    """
 
     name: str
-    seed: int
+    seed: int = 0
     quick: bool = False
+    rounds: int = 5
+    data: pathlib.Path | None = None
+    only: str | None = None
+    json: pathlib.Path | None = None
     console: Console = field(default_factory=lambda: Console(stderr=True))
     results: list[Result] = field(default_factory=list)
+    _part: str | None = None
+    _kept: list[Result] = field(default_factory=list)
+
+    def run_parts(self, parts: Mapping[str, Callable[[], None]]) -> None:
+        """Run all parts of the benchmark, or the one that was asked for."""
+        if self.only is not None and self.only not in parts:
+            raise EddylineError(
+                f"bench {self.name} has no part {self.only!r}; there are {', '.join(parts)}"
+                + (" (and perhaps more with --data)" if self.data is None else "")
+            )
+        if self.only is not None and self.json is not None and self.json.exists():
+            earlier = [Result(**each) for each in json.loads(self.json.read_text())["results"]]
+            self._kept = [result for result in earlier if result.part != self.only]
+        for name, run in parts.items():
+            if self.only in (None, name):
+                self._part = name
+                run()
 
     def add(
         self,
@@ -70,7 +113,10 @@ class Bench:
         paper: str | float | None = None,
     ) -> None:
         """Note one result."""
-        self.results.append(Result(metric, round(float(value), 6), unit, baseline, paper))
+        value = round(float(value), 6)
+        self.results.append(Result(metric, value, unit, baseline, paper, self._part))
+        if self.json is not None:
+            self._write(self.json)
 
     @contextlib.contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[], None]]:
@@ -86,12 +132,13 @@ class Bench:
             yield lambda: bar.advance(task)
 
     def in_turn(
-        self, what: str, variants: Mapping[str, Callable[[], object]], rounds: int
+        self, what: str, variants: Mapping[str, Callable[[], object]], rounds: int | None = None
     ) -> dict[str, list[float]]:
         """Run the variants in turn, after one round that does not count; return their seconds.
 
         Each round begins with another variant: what one leaves behind hits all of them alike.
         """
+        rounds = rounds or self.rounds
         seconds: dict[str, list[float]] = {name: [] for name in variants}
         names = list(variants)
         with self.progress(what, (rounds + 1) * len(variants)) as advance:
@@ -120,12 +167,12 @@ class Bench:
             )
         Console(width=max(150, Console().width)).print(table)
 
-    def write(self, path: pathlib.Path) -> None:
-        """Write the results as JSON."""
+    def _write(self, path: pathlib.Path) -> None:
+        """Write the results as JSON: a run that is stopped leaves what it has measured."""
         document = {
             "bench": self.name,
             "environment": environment(self.seed),
-            "results": [asdict(result) for result in self.results],
+            "results": [asdict(result) for result in self._kept + self.results],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document, indent=2) + "\n")

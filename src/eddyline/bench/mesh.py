@@ -62,13 +62,17 @@ def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     rng = np.random.default_rng(bench.seed)
     rows = 120_000 // (4 if bench.quick else 1)
-    rounds = 2 if bench.quick else 5
-    _output_rate(bench, _skewed(rng, rows), "skewed (Poisson)", rounds)
-    _output_rate(bench, _uniform(rng, rows), "uniform", rounds)
-    _overhead(bench, _skewed(rng, rows))
-    _against_optimum(bench)
-    _training_set_size(bench)
-    _start_solutions(bench)
+    skewed, uniform = _skewed(rng, rows), _uniform(rng, rows)
+    bench.run_parts(
+        {
+            "skewed": lambda: _output_rate(bench, skewed, "skewed (Poisson)"),
+            "uniform": lambda: _output_rate(bench, uniform, "uniform"),
+            "overhead": lambda: _overhead(bench, skewed),
+            "optimum": lambda: _against_optimum(bench),
+            "training": lambda: _training_set_size(bench),
+            "starts": lambda: _start_solutions(bench),
+        }
+    )
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def _row_by_row(data: Data) -> None:
     assert len(kept) == int(data.passed.all(axis=1).sum())
 
 
-def _output_rate(bench: Bench, data: Data, about: str, rounds: int) -> None:
+def _output_rate(bench: Bench, data: Data, about: str) -> None:
     best = best_ordering(~data.passed, np.ones(OPERATORS))
     began = time.perf_counter()
     known = _train(data)
@@ -184,7 +188,7 @@ def _output_rate(bench: Bench, data: Data, about: str, rounds: int) -> None:
         "one adaptive order": lambda: _route(data, "agreedy"),
         "single plan again": lambda: _route(data, "as_written", written=best),
     }
-    seconds = bench.in_turn(f"fig 10: {about}", variants, rounds)
+    seconds = bench.in_turn(f"fig 10: {about}", variants)
     kept = int(data.passed.all(axis=1).sum())
     rate = kept / statistics.median(seconds["mesh"])
     skewed = about.startswith("skewed")

@@ -27,25 +27,38 @@ WORDS = 120
 OPERATORS = 6
 
 
-def run(bench: Bench, data: pathlib.Path | None, rounds: int) -> None:
+def run(bench: Bench) -> None:
     """Measure everything and note it in the benchmark."""
     spark = local_spark()
-    rows = 240_000 // (8 if bench.quick else 1)
     with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
-        with bench.progress("making data: three kinds of rows", 1) as advance:
-            rng = np.random.default_rng(bench.seed)
-            path, passed = three_kinds(rng, rows, pathlib.Path(folder) / "kinds", WORDS)
-            advance()
-        df = spark.read.parquet(path)
-        _measure_native(bench, df, "three kinds of rows", _marker_conditions(), rounds)
-        _measure_python(bench, df, passed, rounds)
-        if data is not None:
+        parts = {"kinds": lambda: _three_kinds(bench, spark, pathlib.Path(folder))}
+        if (data := bench.data) is not None:
             copies = 1 if bench.quick else 4
-            news = spark.read.parquet(_newsgroups(data, pathlib.Path(folder) / "news", copies))
-            _measure_native(bench, news, "20 newsgroups", _NEWS_CONDITIONS, rounds)
-            kdd = spark.read.parquet(_kddcup(data, pathlib.Path(folder) / "kdd"))
-            _measure_native(bench, kdd, "KDD Cup 1999", _KDD_CONDITIONS, rounds)
+            parts["news"] = lambda: _measure_native(
+                bench,
+                spark.read.parquet(_newsgroups(data, pathlib.Path(folder) / "news", copies)),
+                "20 newsgroups",
+                _NEWS_CONDITIONS,
+            )
+            parts["kdd"] = lambda: _measure_native(
+                bench,
+                spark.read.parquet(_kddcup(data, pathlib.Path(folder) / "kdd")),
+                "KDD Cup 1999",
+                _KDD_CONDITIONS,
+            )
+        bench.run_parts(parts)
     spark.stop()
+
+
+def _three_kinds(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
+    rows = 240_000 // (8 if bench.quick else 1)
+    with bench.progress("making data: three kinds of rows", 1) as advance:
+        rng = np.random.default_rng(bench.seed)
+        path, passed = three_kinds(rng, rows, folder / "kinds", WORDS)
+        advance()
+    df = spark.read.parquet(path)
+    _measure_native(bench, df, "three kinds of rows", _marker_conditions())
+    _measure_python(bench, df, passed)
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -129,9 +142,7 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
     return [conditions[n] for n in best_ordering(~passed, cost_us)]
 
 
-def _measure_native(
-    bench: Bench, df: Any, about: str, conditions: Sequence[str], rounds: int
-) -> None:
+def _measure_native(bench: Bench, df: Any, about: str, conditions: Sequence[str]) -> None:
     best = _best_static(df, conditions)
     f = where(*conditions, policy="mesh", seed=0)
     compiled = df.transform(f)  # learns once; what is timed is the run
@@ -144,7 +155,7 @@ def _measure_native(
         "mesh": to_noop(lambda: df.transform(f)),
         "again": to_noop(lambda: _filtered(df, best)),
     }
-    seconds = bench.in_turn(about, runs, rounds)
+    seconds = bench.in_turn(about, runs)
     label = f"{about}, native"
     classes = len(f.report().classes)
     found = f"{classes} classes" if classes else "no classes found: one order"
@@ -168,7 +179,7 @@ def _measure_native(
     )
 
 
-def _measure_python(bench: Bench, df: Any, passed: np.ndarray, rounds: int) -> None:
+def _measure_python(bench: Bench, df: Any, passed: np.ndarray) -> None:
     from pyspark.sql import functions as F
 
     predicates = [word_predicate(n, extra_scans=1) for n in range(OPERATORS)]
@@ -190,7 +201,7 @@ def _measure_python(bench: Bench, df: Any, passed: np.ndarray, rounds: int) -> N
     kept = int(passed.all(axis=1).sum())
     counted = df.transform(where(*given, seed=0)).count()
     assert counted == kept, f"{counted} rows instead of {kept}"
-    seconds = bench.in_turn("three kinds of rows, Python predicates", runs, rounds)
+    seconds = bench.in_turn("three kinds of rows, Python predicates", runs)
     label = "three kinds of rows, Python predicates"
     bench.add(
         f"{label}: best static order (hand-written UDF) / auto",

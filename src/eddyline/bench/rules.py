@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eddyline.bench.harness import Bench, ratio
+from eddyline.bench.harness import Bench, local_spark, ratio
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 VALUES = 1_000
@@ -29,12 +29,25 @@ SCHEMA = "id long, " + ", ".join(f"{name} int" for name in COLUMNS)
 Rule = dict[str, tuple[int, int]]
 
 
-def run(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
-    """Run all comparisons and note their numbers."""
-    _against_range_join(bench, spark, folder, rounds)
-    _one_or_many(bench, spark, folder, rounds)
-    _ways_of_a_user(bench, spark, folder, rounds)
-    _time_to_effect(bench, spark, folder)
+def parts(bench: Bench) -> dict[str, Callable[[], None]]:
+    """Return the comparisons on Spark by name."""
+    measures = {
+        "rules": _against_range_join,
+        "many": _one_or_many,
+        "ways": _ways_of_a_user,
+        "effect": _time_to_effect,
+    }
+    return {name: _on_spark(bench, measure) for name, measure in measures.items()}
+
+
+def _on_spark(
+    bench: Bench, measure: Callable[[Bench, Any, pathlib.Path], None]
+) -> Callable[[], None]:
+    def run() -> None:
+        with tempfile.TemporaryDirectory(prefix="eddyline-cacq-") as folder:
+            measure(bench, local_spark(), pathlib.Path(folder))
+
+    return run
 
 
 def _rules(rng: np.random.Generator, count: int, widest: int) -> list[Rule]:
@@ -128,7 +141,7 @@ class _Events:
         return run
 
 
-def _against_range_join(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
+def _against_range_join(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
     rng = np.random.default_rng(bench.seed)
     sizes = ((1_000, 2_400_000), (10_000, 400_000))
     if bench.quick:
@@ -145,7 +158,6 @@ def _against_range_join(bench: Bench, spark: Any, folder: pathlib.Path, rounds: 
                     "range join": events.range_join(rules),
                     "engine again": events.go_on(engine),
                 },
-                rounds,
             )
         bench.add(
             f"Spark: {count:,} rules: time, broadcast range join / engine",
@@ -167,7 +179,7 @@ def _against_range_join(bench: Bench, spark: Any, folder: pathlib.Path, rounds: 
         )
 
 
-def _one_or_many(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
+def _one_or_many(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
     """A thousand queries of which few match, against one."""
     rng = np.random.default_rng(bench.seed + 1)
     events = _Events(spark, folder, 100_000 if bench.quick else 2_000_000, bench.seed)
@@ -182,7 +194,6 @@ def _one_or_many(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) ->
                 "many": events.go_on(crowded),
                 "one again": events.go_on(alone),
             },
-            rounds,
         )
     bench.add(
         "Spark: time of 1,000 queries / of one, few matches",
@@ -198,7 +209,7 @@ def _one_or_many(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) ->
     )
 
 
-def _ways_of_a_user(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int) -> None:
+def _ways_of_a_user(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
     """What else a user could do with a hundred rules."""
     from pyspark.sql import functions as F
 
@@ -225,7 +236,7 @@ def _ways_of_a_user(bench: Bench, spark: Any, folder: pathlib.Path, rounds: int)
             "a query for each": query_for_each,
             "one SELECT": one_select,
         }
-        seconds = bench.in_turn(f"{count} rules, four ways", variants, rounds)
+        seconds = bench.in_turn(f"{count} rules, four ways", variants)
     for name in list(variants)[1:]:
         bench.add(
             f"Spark: {count} rules: time, {name} / engine",

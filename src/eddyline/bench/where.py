@@ -29,7 +29,6 @@ from eddyline.bench.texts import (
     word_predicate,
     write_parquet,
 )
-from eddyline.errors import EddylineError
 from eddyline.ordering.static import ordering_cost
 from eddyline.spark import udf, where
 
@@ -60,66 +59,46 @@ class Case:
         )
 
 
-CASES = ("stationary", "correlated", "drifting", "newsgroups", "one", "memory")
-
-
-def run(bench: Bench, data: pathlib.Path | None, rounds: int, only: str | None = None) -> None:
+def run(bench: Bench) -> None:
     """Measure everything, or one case only, and note it in the benchmark."""
-    if only is not None and only not in CASES:
-        raise EddylineError(f"no case {only!r}; there are {', '.join(CASES)}")
-    if only == "newsgroups" and data is None:
-        raise EddylineError("the case newsgroups needs --data, the folder of the texts")
-    spark = local_spark()
-    scale = 4 if bench.quick else 1
     with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
-        for name in CASES if only is None else (only,):
-            rng = np.random.default_rng(bench.seed)
-            if name == "one":
-                _measure_one_predicate(bench, spark, rng, scale, folder, rounds)
-            elif name == "memory":
-                _measure_memory(bench, spark, folder)
-            elif name != "newsgroups" or data is not None:
-                with bench.progress(f"making data: {name}", 1) as advance:
-                    case = _make_case(name, bench, rng, scale, data, folder)
-                    advance()
-                _measure(bench, spark, case, rounds)
-    spark.stop()
-
-
-def _make_case(
-    name: str,
-    bench: Bench,
-    rng: np.random.Generator,
-    scale: int,
-    data: pathlib.Path | None,
-    folder: str,
-) -> Case:
-    if name == "newsgroups":
-        assert data is not None
-        texts = read_newsgroups(data) * (2 if bench.quick else 12)
-        return Case("20 newsgroups", texts, REAL_PREDICATES, folder)
-    make = {"stationary": _stationary, "correlated": _correlated, "drifting": _drifting}[name]
-    return make(rng, scale, folder)
+        parts = {
+            "stationary": lambda: _measure(bench, folder, _stationary),
+            "correlated": lambda: _measure(bench, folder, _correlated),
+            "drifting": lambda: _measure(bench, folder, _drifting),
+            "one": lambda: _measure_one_predicate(bench, folder),
+            "memory": lambda: _measure_memory(bench, folder),
+        }
+        if bench.data is not None:
+            parts["newsgroups"] = lambda: _measure(bench, folder, _newsgroups)
+        bench.run_parts(parts)
 
 
 # --- the data --------------------------------------------------------------------------------
 
 
-def _stationary(rng: np.random.Generator, scale: int, folder: str) -> Case:
-    answers = draw_answers(rng, 240_000 // scale, [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1)
+def _stationary(bench: Bench, folder: str) -> Case:
+    rng = np.random.default_rng(bench.seed)
+    answers = draw_answers(
+        rng, 240_000 // _scale(bench), [0.9, 0.8, 0.7, 0.5, 0.3, 0.1], correlation=1
+    )
     predicates = [word_predicate(n, extra_scans=s) for n, s in enumerate((1, 2, 1, 2, 1, 1))]
     return Case("stationary", generate_texts(rng, answers, WORDS), predicates, folder)
 
 
-def _correlated(rng: np.random.Generator, scale: int, folder: str) -> Case:
-    answers = draw_answers(rng, 160_000 // scale, [0.3] * 3 + [0.5] * 3, 3, same_answer=0.95)
+def _correlated(bench: Bench, folder: str) -> Case:
+    rng = np.random.default_rng(bench.seed)
+    answers = draw_answers(
+        rng, 160_000 // _scale(bench), [0.3] * 3 + [0.5] * 3, 3, same_answer=0.95
+    )
     predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
     return Case("correlated", generate_texts(rng, answers, WORDS), predicates, folder)
 
 
-def _drifting(rng: np.random.Generator, scale: int, folder: str) -> Case:
+def _drifting(bench: Bench, folder: str) -> Case:
     """Make the best order change after every 1/8 of the rows that each task reads."""
-    rows = 240_000 // scale
+    rng = np.random.default_rng(bench.seed)
+    rows = 240_000 // _scale(bench)
     selective = rng.permutation(np.arange(PHASES) % 6)
     halves = []
     for _ in range(2):
@@ -130,6 +109,16 @@ def _drifting(rng: np.random.Generator, scale: int, folder: str) -> Case:
             halves.append(draw_answers(rng, rows // (2 * PHASES), selectivities, correlation=1))
     predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
     return Case("drifting", generate_texts(rng, np.concatenate(halves), WORDS), predicates, folder)
+
+
+def _newsgroups(bench: Bench, folder: str) -> Case:
+    assert bench.data is not None
+    texts = read_newsgroups(bench.data) * (2 if bench.quick else 12)
+    return Case("20 newsgroups", texts, REAL_PREDICATES, folder)
+
+
+def _scale(bench: Bench) -> int:
+    return 4 if bench.quick else 1
 
 
 # --- the variants ----------------------------------------------------------------------------
@@ -182,7 +171,11 @@ def _eddyline(df: Any, predicates: Sequence[TextPredicate], **options: Any) -> A
 # --- the measurements ------------------------------------------------------------------------
 
 
-def _measure(bench: Bench, spark: Any, case: Case, rounds: int) -> None:
+def _measure(bench: Bench, folder: str, make_case: Callable[[Bench, str], Case]) -> None:
+    with bench.progress(f"making data: {make_case.__name__.strip('_')}", 1) as advance:
+        case = make_case(bench, folder)
+        advance()
+    spark = local_spark()
     df = spark.read.parquet(case.path)
     written = case.predicates
     best = [case.predicates[i] for i in case.best]
@@ -198,7 +191,7 @@ def _measure(bench: Bench, spark: Any, case: Case, rounds: int) -> None:
         counted = make().count()
         assert counted == case.kept, f"{case.name}, {name}: {counted} rows instead of {case.kept}"
     runs: dict[str, Callable[[], object]] = {n: to_noop(make) for n, make in filters.items()}
-    seconds = bench.in_turn(case.name, runs, rounds)
+    seconds = bench.in_turn(case.name, runs)
     possible = case.plain_us / case.best_us
     speedup = ratio(seconds["plain"], seconds["el.where"])
     about = f"{case.name}, {case.rows:,} rows"
@@ -243,14 +236,14 @@ def _count(bench: Bench, spark: Any, case: Case, about: str) -> None:
     bench.add(f"{about}: routing and learning", 100 * report.overhead, "% of time in Python")
 
 
-def _measure_one_predicate(
-    bench: Bench, spark: Any, rng: np.random.Generator, scale: int, folder: str, rounds: int
-) -> None:
+def _measure_one_predicate(bench: Bench, folder: str) -> None:
     import pyarrow.compute as pc
     from pyspark.sql import functions as F
 
-    texts = generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8) * (600 // scale)
-    df = spark.read.parquet(write_parquet(texts, pathlib.Path(folder) / "cheap"))
+    rng = np.random.default_rng(bench.seed)
+    texts = generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8)
+    texts *= 600 // _scale(bench)
+    df = local_spark().read.parquet(write_parquet(texts, pathlib.Path(folder) / "cheap"))
 
     @F.arrow_udf("boolean")
     def has_land(texts: pa.Array) -> pa.Array:
@@ -259,7 +252,7 @@ def _measure_one_predicate(
     f = where(udf(has_land, "text"))
     plain = to_noop(lambda: df.filter(has_land("text")))
     runs = {"plain": plain, "el.where": to_noop(lambda: df.transform(f)), "again": plain}
-    seconds = bench.in_turn("one predicate", runs, 3 * rounds)
+    seconds = bench.in_turn("one predicate", runs, 3 * bench.rounds)
     about = f"one vectorised predicate, {df.count():,} rows"
     baseline = "the same arrow_udf in df.filter"
     bench.add(
@@ -273,7 +266,7 @@ def _measure_one_predicate(
     )
 
 
-def _measure_memory(bench: Bench, spark: Any, folder: str) -> None:
+def _measure_memory(bench: Bench, folder: str) -> None:
     """Let two workers judge many rows; compare their memory early and late."""
     log = pathlib.Path(folder) / "memory"
     log.mkdir()
@@ -293,7 +286,7 @@ def _measure_memory(bench: Bench, spark: Any, folder: str) -> None:
         return number % 2 == 0
 
     with bench.progress(f"memory over {rows:,} rows", 1) as advance:
-        df = spark.range(0, rows, 1, 2)
+        df = local_spark().range(0, rows, 1, 2)
         to_noop(lambda: df.transform(where(udf(small, "id"), udf(even, "id"), policy="auto")))()
         advance()
     growth_mib = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import pathlib
 from typing import Annotated
 
@@ -95,7 +96,10 @@ def bench(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each timed comparison.")] = 5,
     only: Annotated[
-        str | None, typer.Option(help="Only this case of `bench where`, for example one.")
+        str | None,
+        typer.Option(
+            help="Only this part, for example drifting of where; others stay in the file."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="For everything random.")] = 0,
     quick: Annotated[
@@ -105,38 +109,11 @@ def bench(
     """Measure, print the numbers as a table, and write them as JSON."""
     from eddyline.bench.harness import Bench
 
-    measured = Bench(name.value, seed, quick)
+    measured = Bench(name.value, seed, quick, rounds, data, only, json)
 
     def measure() -> None:
-        if json is not None and not json.parent.exists():
-            json.parent.mkdir(parents=True)
-        if name is BenchName.agreedy:
-            from eddyline.bench import agreedy
-
-            agreedy.run(measured)
-        elif name is BenchName.cbr:
-            from eddyline.bench import cbr
-
-            cbr.run(measured, data)
-        elif name is BenchName.mesh:
-            from eddyline.bench import mesh
-
-            mesh.run(measured)
-        elif name is BenchName.cacq:
-            from eddyline.bench import cacq
-
-            cacq.run(measured, rounds)
-        elif name is BenchName.native:
-            from eddyline.bench import native
-
-            native.run(measured, data, rounds)
-        else:
-            from eddyline.bench import where
-
-            where.run(measured, data, rounds, only)
+        importlib.import_module(f"eddyline.bench.{name.value}").run(measured)
         measured.show()
-        if json is not None:
-            measured.write(json)
 
     _or_explain(measure)
 

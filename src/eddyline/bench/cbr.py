@@ -25,7 +25,7 @@ from eddyline.bench.stream_star import (
     skewed,
     source_based_calls,
 )
-from eddyline.bench.synthetic import SyntheticFilter
+from eddyline.bench.synthetic import SyntheticFilter, to_columns
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.by_content import ByContent
@@ -79,7 +79,7 @@ def _route(
         options=options,
         attributes=positions,
     )
-    columns = [pa.array(passed[:, n]) for n in range(operators)] + list(attributes.values())
+    columns = to_columns(passed) + list(attributes.values())
     for begin in range(0, len(passed), BATCH_ROWS):
         part = [column.slice(begin, BATCH_ROWS) for column in columns]
         router.route(part, len(part[0]))

@@ -152,6 +152,31 @@ class Bench:
                     advance()
         return seconds
 
+    def step_by_step(
+        self, what: str, variants: Mapping[str, Callable[[], Iterator[object]]]
+    ) -> dict[str, list[float]]:
+        """Run the variants a step at a time, in turn; return the seconds of each round.
+
+        A neighbour on the machine who comes and goes within seconds then slows down all alike. The
+        first round does not count.
+        """
+        seconds: dict[str, list[float]] = {name: [] for name in variants}
+        with self.progress(what, self.rounds + 1) as advance:
+            for round_ in range(self.rounds + 1):
+                spent = dict.fromkeys(variants, 0.0)
+                left = {name: begin() for name, begin in variants.items()}
+                while left:
+                    for name, steps in list(left.items()):
+                        began = time.perf_counter()
+                        if next(steps, self) is self:
+                            del left[name]
+                        spent[name] += time.perf_counter() - began
+                for name, own in spent.items():
+                    if round_ > 0:
+                        seconds[name].append(own)
+                advance()
+        return seconds
+
     def show(self) -> None:
         """Print the results as a table."""
         table = Table(title=f"eddyline bench {self.name}", title_justify="left")

@@ -8,9 +8,10 @@ search), an eddy with content-based routing, row by row and in batches, and a me
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
-from eddyline.bench.synthetic import INDEX_ENTRIES, SyntheticFilter
+from eddyline.bench.synthetic import INDEX_ENTRIES, SyntheticFilter, probed_table, to_columns
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
@@ -38,6 +39,7 @@ from eddyline.ordering.static import best_ordering
 OPERATORS = 6
 PROBES = 120
 BATCH_ROWS = 4_096
+ARROW_ROWS = 10_000  # of a batch that Spark hands over
 KINDS = 3
 SAMPLE_ROWS = 1_000
 SEARCH_SECONDS = 5.0
@@ -49,13 +51,11 @@ class Data:
 
     passed: BoolArray
     attributes: dict[str, pa.Array]
-    kinds: np.ndarray
 
     @property
     def columns(self) -> list[pa.Array]:
         """The answers of the operators, then the attributes."""
-        answers = [pa.array(self.passed[:, n]) for n in range(OPERATORS)]
-        return [*answers, *self.attributes.values()]
+        return [*to_columns(self.passed), *self.attributes.values()]
 
 
 def run(bench: Bench) -> None:
@@ -67,7 +67,7 @@ def run(bench: Bench) -> None:
         {
             "skewed": lambda: _output_rate(bench, skewed, "skewed (Poisson)"),
             "uniform": lambda: _output_rate(bench, uniform, "uniform"),
-            "overhead": lambda: _overhead(bench, skewed),
+            "overhead": lambda: _overhead(bench, _skewed(rng, 4 * rows)),
             "optimum": lambda: _against_optimum(bench),
             "training": lambda: _training_set_size(bench),
             "starts": lambda: _start_solutions(bench),
@@ -98,13 +98,13 @@ def _skewed(rng: np.random.Generator, rows: int) -> Data:
     for kind in range(KINDS):
         selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.1, 0.4]
     passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
-    return Data(passed, _attributes(rng, telling), kinds)
+    return Data(passed, _attributes(rng, telling))
 
 
 def _uniform(rng: np.random.Generator, rows: int) -> Data:
     telling = rng.integers(0, 101, rows)
     passed = rng.random((rows, OPERATORS)) < [0.9, 0.3, 0.8, 0.5, 0.7, 0.6]
-    return Data(passed, _attributes(rng, telling), np.zeros(rows, dtype=np.int64))
+    return Data(passed, _attributes(rng, telling))
 
 
 # --- figure 10 -------------------------------------------------------------------------------
@@ -117,16 +117,16 @@ def _route(
     batch_rows: int = BATCH_ROWS,
     written: tuple[int, ...] = tuple(range(OPERATORS)),
     knowledge: list[dict[str, Any]] | None = None,
-) -> Router:
+) -> Iterator[Router]:
     """Send all rows through a router; `written` is the order in which the filters are given."""
     router = _make_router(data, policy, probes, batch_rows, written)
     if knowledge is not None:
         router.resume(knowledge)
     columns = data.columns
-    for begin in range(0, len(data.passed), 10_000):
-        part = [column.slice(begin, 10_000) for column in columns]
+    for begin in range(0, len(data.passed), ARROW_ROWS):
+        part = [column.slice(begin, ARROW_ROWS) for column in columns]
         router.route(part, len(part[0]))
-    return router
+        yield router
 
 
 def _make_router(
@@ -151,9 +151,9 @@ def _train(data: Data, probes: int = PROBES) -> list[dict[str, Any]]:
     return router.knowledge()
 
 
-def _row_by_row(data: Data) -> None:
+def _row_by_row(data: Data) -> Iterator[None]:
     """Run the eddy over the same rows; its operators do the same work, called with one row."""
-    table = np.random.default_rng(7).permutation(INDEX_ENTRIES).tolist()
+    table = probed_table()
 
     def predicate(answers: list[bool]) -> Callable[[int], bool]:
         def judge(row: int) -> bool:
@@ -165,8 +165,12 @@ def _row_by_row(data: Data) -> None:
         return judge
 
     predicates = [predicate(data.passed[:, n].tolist()) for n in range(OPERATORS)]
-    kept = TupleEddy(predicates, [1.0] * OPERATORS).run(data.kinds.tolist())
-    assert len(kept) == int(data.passed.all(axis=1).sum())
+    eddy, kept = TupleEddy(predicates, [1.0] * OPERATORS, len(data.attributes)), 0
+    for begin in range(0, len(data.passed), ARROW_ROWS):
+        part = [column.slice(begin, ARROW_ROWS) for column in data.attributes.values()]
+        kept += len(eddy.run(begin, part))
+        yield
+    assert kept == int(data.passed.all(axis=1).sum())
 
 
 def _output_rate(bench: Bench, data: Data, about: str) -> None:
@@ -179,7 +183,7 @@ def _output_rate(bench: Bench, data: Data, about: str) -> None:
         "s",
         f"{SAMPLE_ROWS} sampled rows, every operator on each; search included",
     )
-    variants: dict[str, Callable[[], object]] = {
+    variants: dict[str, Callable[[], Iterator[object]]] = {
         "single plan": lambda: _route(data, "as_written", written=best),
         "eddy, row by row": lambda: _row_by_row(data),
         "eddy, batches of 100": lambda: _route(data, ContentOptions.paper(), batch_rows=100),
@@ -188,7 +192,7 @@ def _output_rate(bench: Bench, data: Data, about: str) -> None:
         "one adaptive order": lambda: _route(data, "agreedy"),
         "single plan again": lambda: _route(data, "as_written", written=best),
     }
-    seconds = bench.in_turn(f"fig 10: {about}", variants)
+    seconds = bench.step_by_step(f"fig 10: {about}", variants)
     kept = int(data.passed.all(axis=1).sum())
     rate = kept / statistics.median(seconds["mesh"])
     skewed = about.startswith("skewed")
@@ -218,22 +222,31 @@ def _output_rate(bench: Bench, data: Data, about: str) -> None:
 
 def _overhead(bench: Bench, data: Data) -> None:
     """What classifying, routing and learning take, at several costs of an operator."""
-    with bench.progress("fig 10 c: overhead", 3) as advance:
-        for probes in (PROBES, 200, 480):
-            totals = _route(data, "mesh", probes, knowledge=_train(data, probes)).totals
+    probes = (PROBES, 200, 480)
+    cost_us: dict[int, list[float]] = {each: [] for each in probes}
+    routing: dict[int, list[float]] = {each: [] for each in probes}
+    learning: dict[int, list[float]] = {each: [] for each in probes}
+    with bench.progress("fig 10 c: overhead", bench.rounds * len(probes)) as advance:
+        for _, each in itertools.product(range(bench.rounds), probes):
+            *_, router = _route(data, "mesh", each, knowledge=_train(data, each))
+            totals = router.totals
             busy_us = float(totals.busy_us.sum())
-            cost_us = busy_us / float(totals.seen.sum())
             whole_us = busy_us + totals.routing_us + totals.profiling_us
-            label = f"fig 10 c: operators of {cost_us:.1f} us"
-            bench.add(
-                f"{label}: classification and routing",
-                100 * totals.routing_us / whole_us,
-                "% of time",
-                None,
-                "2",
-            )
-            bench.add(f"{label}: learning", 100 * totals.profiling_us / whole_us, "% of time")
+            cost_us[each].append(busy_us / float(totals.seen.sum()))
+            routing[each].append(100 * totals.routing_us / whole_us)
+            learning[each].append(100 * totals.profiling_us / whole_us)
             advance()
+    for each in probes:
+        label = f"fig 10 c: operators of {statistics.median(cost_us[each]):.1f} us"
+        shares = {"classification and routing": routing[each], "learning": learning[each]}
+        for what, measured in shares.items():
+            bench.add(
+                f"{label}: {what}",
+                statistics.median(measured),
+                "% of time",
+                f"{len(data.passed):,} rows",
+                "2" if measured is routing[each] else None,
+            )
 
 
 # --- the searches ----------------------------------------------------------------------------
@@ -249,35 +262,33 @@ def _training(seed: int, rows: int = 1_000, kinds: int = 12) -> TrainingSet:
 
 
 def _against_optimum(bench: Bench) -> None:
-    sizes = (4, 6, 8) if bench.quick else (4, 6, 8, 10)
-    seeds = range(bench.seed, bench.seed + 5)
-    worst = {"II-QM": 1.0, "SA-QM": 1.0}
-    with bench.progress("searches against Opt-QM", len(sizes) * len(seeds)) as advance:
-        for size in sizes:
-            for seed in seeds:
-                training = _training(seed)
+    samples = {4: 5, 6: 5, 8: 5} if bench.quick else {4: 10, 6: 10, 8: 5, 10: 2}
+    with bench.progress("searches against Opt-QM", sum(samples.values())) as advance:
+        for size, count in samples.items():
+            worst = {"II-QM": 1.0, "SA-QM": 1.0}
+            for seed in range(bench.seed, bench.seed + count):
+                training = _training(seed, rows=250)
                 cells = condense(training, size, beyond_chance=False).tuples
-                best = optimal(MeshProblem(training, cells)).cost_us
-                rng = np.random.default_rng(seed)
-                start = STARTS["route"]
+
+                def problem(training: TrainingSet = training, cells: Any = cells) -> MeshProblem:
+                    return MeshProblem(training, cells, attributes=["a0"])
+
+                best_us = optimal(problem()).cost_us
+                rng, start = np.random.default_rng(seed), STARTS["route"]
                 found = {
-                    "II-QM": iterative_improvement(
-                        MeshProblem(training, cells), start, Stop(3, 3), rng
-                    ),
-                    "SA-QM": simulated_annealing(
-                        MeshProblem(training, cells), start, Stop(48, 48), rng
-                    ),
+                    "II-QM": iterative_improvement(problem(), start, Stop(8, 8), rng),
+                    "SA-QM": simulated_annealing(problem(), start, Stop(48, 48), rng),
                 }
                 for name, solution in found.items():
-                    worst[name] = max(worst[name], solution.cost_us / best)
+                    worst[name] = max(worst[name], solution.cost_us / best_us)
                 advance()
-    for name, value in worst.items():
-        bench.add(
-            f"{name} / Opt-QM, cost, worst of training sets of {sizes[0]} to {sizes[-1]} tuples",
-            value,
-            "x",
-            f"Opt-QM; {len(seeds)} samples of each size",
-        )
+            for name, value in worst.items():
+                bench.add(
+                    f"{name} / Opt-QM: cost of the mesh found, {size} training tuples, worst",
+                    value,
+                    "x",
+                    f"Opt-QM; {count} samples",
+                )
 
 
 def _training_set_size(bench: Bench) -> None:
@@ -291,7 +302,7 @@ def _training_set_size(bench: Bench) -> None:
                 rng = np.random.default_rng(bench.seed)
                 began = time.perf_counter()
                 if search == "ii":
-                    stop = Stop(3, 3, seconds_max=SEARCH_SECONDS)
+                    stop = Stop(8, 8, seconds_max=SEARCH_SECONDS)
                     solution = iterative_improvement(problem, STARTS["route"], stop, rng)
                 else:
                     stop = Stop(48, 48, seconds_max=SEARCH_SECONDS)

@@ -29,7 +29,7 @@ from eddyline.mesh import Mesh, MeshOptions, Progress
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import Change, Evidence, Policy
-from eddyline.ordering.policy import IntArray
+from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.profile import Budget
 from eddyline.profile.promise import BrokenPromise
 
@@ -76,6 +76,7 @@ class ByMesh(OneOrder):
         self.class_seen: IntArray = np.zeros((1, len(operators)), dtype=np.int64)
         self._wheels: dict[tuple[int, int], Wheel] = {}
         self._promises: list[BrokenPromise] = []
+        self._visits: list[FloatArray] = []
         self._unknown = BrokenPromise()
         self._swap: SideBySide | None = None
         self._refusals = 0
@@ -179,31 +180,35 @@ class ByMesh(OneOrder):
     def _rusters(
         self, mesh: Mesh, batch: Batch, alive: Rows | None
     ) -> list[tuple[int, Rows | None]]:
-        """Group the rows by class; classes with too few rows here take the default route."""
+        """Group the rows by class; classes with too few rows here take the default route.
+
+        If that leaves few rows for the default route too, they go along with the largest class:
+        any route is right for them, and a ruster of their own would cost more than it saves.
+        """
         columns = {
             name: batch.arrow(self.finder.attributes[name], alive) for name in mesh.tree.attributes
         }
         labels = mesh.classify(columns)
         self._unknown_rows += int(np.count_nonzero(labels == DEFAULT))
         rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
-        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
+        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1)[1:].tolist()
+        large = [label for label, count in enumerate(counts) if count and count >= rows_min]
+        rest = len(labels) - sum(counts[label] for label in large)
+        if rest:
+            is_few = bool(large) and rest < rows_min
+            taken_by = np.full(len(counts) + 1, DEFAULT)
+            taken_by[[label + 1 for label in large]] = large
+            taken_by[taken_by == DEFAULT] = (
+                max(large, key=counts.__getitem__) if is_few else DEFAULT
+            )
+            labels = taken_by[labels + 1]
+            large += [] if is_few else [DEFAULT]
+        if len(large) == 1:
+            return [(large[0], alive)]
         rusters: list[tuple[int, Rows | None]] = []
-        default = labels == DEFAULT
-        for label in range(len(mesh.classes)):
-            count = counts[label + 1]
-            if count == len(labels):
-                return [(label, alive)]
-            if count == 0:
-                continue
-            of_class = labels == label
-            if count < rows_min:
-                default |= of_class
-                continue
-            own = of_class.nonzero()[0]
+        for label in large:
+            own = (labels == label).nonzero()[0]
             rusters.append((label, own if alive is None else alive[own]))
-        rest = default.nonzero()[0]
-        if len(rest):
-            rusters.append((DEFAULT, rest if alive is None else alive[rest]))
         return rusters
 
     def _wheel(self, mesh: Mesh, label: int) -> Wheel | None:
@@ -337,6 +342,7 @@ class ByMesh(OneOrder):
         self.mesh = mesh
         classes = 0 if mesh is None else len(mesh.classes)
         self._promises = [BrokenPromise() for _ in range(classes)]
+        self._visits = [np.array(own.visits) for own in mesh.classes] if mesh else []
         self._unknown = BrokenPromise()
         self.class_rows = np.zeros(classes + 1, dtype=np.int64)
         self.class_seen = np.zeros((classes + 1, len(self.array)), dtype=np.int64)
@@ -352,7 +358,7 @@ class ByMesh(OneOrder):
         for label, trail in zip(self._labels, trails, strict=True):
             if label == DEFAULT:
                 continue
-            promised_us = float(np.array(mesh.classes[label].visits) @ cost_us)
+            promised_us = float(self._visits[label] @ cost_us)
             promised_us *= trail.entered_count
             measured_us = float(trail.seen @ cost_us)
             if self._promises[label].add(trail.entered_count, measured_us, promised_us):

@@ -130,6 +130,7 @@ class OperatorArray:
             rows, count, np.zeros(operators, dtype=np.int64), np.zeros(operators, dtype=np.int64)
         )
         seen, passed, indices, clock = trail.seen, trail.passed, self.indices, time.perf_counter
+        busy_us = [0.0] * operators
         alive = rows
         while count and token:
             number = token.pop()
@@ -140,20 +141,22 @@ class OperatorArray:
             own_us = elapsed_us - (batch.converting_us - converting_us)
             self.costs[number].add(count, own_us)
             answers = outcome.passed
-            left = int(np.count_nonzero(answers))
+            kept = answers.nonzero()[0]
+            left = len(kept)
             token.feed_back(number, count, count - left, own_us / count)
             trail.order.append(number)
             trail.asked.append(alive)
             trail.answers.append(answers)
             seen[number], passed[number] = count, left
-            trail.busy_us += elapsed_us
-            totals.busy_us[indices[number]] += elapsed_us
+            busy_us[number] = elapsed_us
             if failed:
                 totals.failed[indices[number]] += failed
             if left < count:
-                alive = answers.nonzero()[0] if alive is None else alive[answers]
+                alive = kept if alive is None else alive[kept]
             count = left
         trail.alive = alive
+        trail.busy_us = sum(busy_us)
+        totals.busy_us[indices] += busy_us
         totals.seen[indices] += seen
         totals.passed[indices] += passed
         return trail

@@ -27,6 +27,8 @@ OnError = Literal["raise", "drop", "keep"]
 CHUNK_ROWS = 4_096
 FIRST_CHUNK_ROWS = 256
 CHUNK_US = 100_000.0
+STEADY_CHUNKS = 8
+STEADY_FACTOR = 4
 ADVANCE_US = 10_000.0
 
 
@@ -42,7 +44,8 @@ class RouterOptions:
         Time for profiling, as a share of the time inside predicates. None: unlimited.
     chunk_rows
         Larger batches are cut, so that a change of the rows is noticed within one chunk. Chunks
-        are made smaller still, down to 256 rows, where predicates are expensive.
+        are made smaller still, down to 256 rows, where predicates are expensive, and up to four
+        times as large while there is nothing to decide for long.
     costs_us
         What each predicate costs, in microseconds a row. None: measured. Given costs make a run
         repeatable to the last decision.
@@ -125,6 +128,7 @@ class Router:
         self.journal = Journal()
         self._where = where
         self._rows = 0
+        self._rows_at_decision = 0
         self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
         self.segments = self._make_segments(policy, set(pinned), attributes or {})
 
@@ -228,11 +232,15 @@ class Router:
     def _size_of_next_chunk(self, rows: int) -> int:
         """Small while nothing is known or rows are expensive, so that an order comes early."""
         busy_us = sum(segment.booked_us for segment in self.segments)
-        affordable = CHUNK_US * rows / busy_us if busy_us else self.options.chunk_rows
-        wanted = min(2 * self._rows_next, int(affordable), self.options.chunk_rows)
+        rows_max = self.options.chunk_rows
+        if self._rows - self._rows_at_decision >= STEADY_CHUNKS * rows_max:
+            rows_max *= STEADY_FACTOR
+        affordable = CHUNK_US * rows / busy_us if busy_us else rows_max
+        wanted = min(2 * self._rows_next, int(affordable), rows_max)
         return max(wanted, min(FIRST_CHUNK_ROWS, self.options.chunk_rows))
 
     def _write(self, kind: str, numbers: dict[str, Any]) -> None:
+        self._rows_at_decision = self._rows
         self.journal.write(Record(kind, self._rows, numbers, self._where))
 
 

@@ -10,9 +10,8 @@ Nehme et al., Multi-route query processing and optimization, 2013, sections 5.2 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-
-import numpy as np
 
 from eddyline.mesh.mesh import Route, Step
 
@@ -45,17 +44,16 @@ class Wheel:
     _FLOOR = 0.05  # of the largest slice: no operator is shut out for good
 
     def __init__(self, operators: int, seed: int | None = None) -> None:
-        self._rng = np.random.default_rng(seed)
-        self._seen = np.ones(operators)
-        self._dropped = np.full(operators, 0.5)
-        self._cost_us = np.ones(operators)
+        self._rng = random.Random(seed)
+        self._seen = [1.0] * operators
+        self._dropped = [0.5] * operators
+        self._cost_us = [1.0] * operators
 
     def draw(self, choices: Sequence[int]) -> int:
         """Return one of the operators by chance."""
-        some = list(choices)
-        slices = self._dropped[some] / self._seen[some] / self._cost_us[some]
-        slices = np.maximum(slices, max(self._FLOOR * slices.max(), 1e-300))
-        return int(some[self._rng.choice(len(some), p=slices / slices.sum())])
+        slices = [self._dropped[n] / self._seen[n] / self._cost_us[n] for n in choices]
+        floor = max(self._FLOOR * max(slices), 1e-300)
+        return self._rng.choices(choices, [max(own, floor) for own in slices])[0]
 
     def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
         """Tell the wheel what an operator did to rows it was chosen for."""

@@ -128,6 +128,14 @@ class MeshProblem:
             self._routes[group] = route, ordering_cost(route, drops, cost_us) * len(rows)
         return self._routes[group]
 
+    def alike(self) -> IntArray:
+        """Return a number for each row: rows with the same one go to the same leaf of any tree."""
+        if not self._testable.attributes:
+            return np.zeros(self.training.rows, dtype=np.int64)
+        codes = np.stack([attribute.codes for attribute in self._testable.attributes])
+        alike: IntArray = np.unique(codes, axis=1, return_inverse=True)[1].reshape(-1)
+        return alike
+
     def bound_us(self, partition: Partition) -> float:
         """Return what the routes of a partition cost, with the least overhead there can be."""
         members: dict[int, list[int]] = {}

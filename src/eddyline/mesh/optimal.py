@@ -24,9 +24,9 @@ def optimal(problem: MeshProblem) -> Solution:
     """Return the cheapest mesh.
 
     The number of partitions is a Bell number, so this is for small training sets. Not every
-    classifier has to be grown: no classifier can do better than to send each row along the cheapest
-    of the partition's routes. Partitions are looked at in the order of that bound, until it exceeds
-    the best mesh.
+    classifier has to be grown: none can do better than to send each set of rows that it cannot
+    tell apart along the cheapest of the partition's routes. Partitions are looked at in the order
+    of that bound, until it exceeds the best mesh.
     """
     tuples = len(problem.tuples)
     if tuples > TUPLES_MAX:
@@ -71,7 +71,8 @@ class _Bound:
 
     def __init__(self, problem: MeshProblem) -> None:
         self._problem = problem
-        self._row_us: dict[tuple[int, ...], FloatArray] = {}
+        self._alike = problem.alike()
+        self._spent_us: dict[tuple[int, ...], FloatArray] = {}
         self._bounds: dict[frozenset[tuple[int, ...]], float] = {}
 
     def of(self, partition: Partition) -> float:
@@ -81,10 +82,13 @@ class _Bound:
         routes = frozenset(self._problem.route_of(tuple(own))[0] for own in members.values())
         if routes not in self._bounds:
             cheapest = np.minimum.reduce([self._costs(route) for route in routes])
-            self._bounds[routes] = float(cheapest.mean()) + self._problem.overheads.route_us
+            spent_us = float(cheapest.sum()) / self._problem.training.rows
+            self._bounds[routes] = spent_us + self._problem.overheads.route_us
         return self._bounds[routes]
 
     def _costs(self, route: tuple[int, ...]) -> FloatArray:
-        if route not in self._row_us:
-            self._row_us[route] = row_costs(self._problem.training, route)
-        return self._row_us[route]
+        """Return what each set of rows that are alike costs along the route."""
+        if route not in self._spent_us:
+            row_us = row_costs(self._problem.training, route)
+            self._spent_us[route] = np.bincount(self._alike, row_us).astype(np.float64)
+        return self._spent_us[route]

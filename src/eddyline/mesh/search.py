@@ -65,7 +65,7 @@ class MeshOptions:
     start: str = "route"
     routes: str = "dynamic"
     tuples_max: int = 16
-    iterations_max: int = 3
+    iterations_max: int = 8
     seconds_max: float | None = 5.0
     depth_max: int = 4
     gain_min: float = 0.03
@@ -154,7 +154,7 @@ def search_solution(
         condensed.attributes,
     )
     if options.search == "sa":
-        temperatures = 16 * options.iterations_max
+        temperatures = 6 * options.iterations_max
         stop = Stop(temperatures, temperatures, options.seconds_max, progress)
         solution = simulated_annealing(problem, start, stop, rng)
     else:

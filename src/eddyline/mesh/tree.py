@@ -29,6 +29,7 @@ IntArray = NDArray[np.int64]
 
 UNKNOWN = -1
 VALUES_REMEMBERED = 10_000
+TABLE_VALUES_MAX = 1_024
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,9 @@ class Tree:
     root: Node
     known: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     _by_value: dict[Any, int] = field(default_factory=dict, compare=False, repr=False)
+    _tables: dict[tuple[int, int], IntArray] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @functools.cached_property
     def attributes(self) -> list[str]:
@@ -94,23 +98,38 @@ class Tree:
 
     def _classify_values(self, attribute: str, column: pa.Array) -> IntArray:
         """Classify each value of the only attribute once, however many rows have it."""
+        if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+            values: IntArray = column.to_numpy().astype(np.int64, copy=False)
+            low, high = int(values.min()), int(values.max())
+            if high - low < TABLE_VALUES_MAX:
+                return self._table(attribute, low, high, column.type)[values - low]
         encoded = column.dictionary_encode()
-        values = encoded.dictionary.to_pylist()
-        values.append(None)  # NULL, at index -1
+        met = encoded.dictionary.to_pylist()
+        met.append(None)  # NULL, at index -1
         known = self._by_value
-        new = [value for value in values if value not in known]
+        new = [value for value in met if value not in known]
         if new:
             found = self._classify_rows({attribute: pa.array(new, type=column.type)})
             if len(known) > VALUES_REMEMBERED:
                 known.clear()
-                found = self._classify_rows({attribute: pa.array(values, type=column.type)})
-                new = values
+                found = self._classify_rows({attribute: pa.array(met, type=column.type)})
+                new = met
             known.update(zip(new, found.tolist(), strict=True))
-        by_code = np.array([known[value] for value in values])
+        by_code = np.array([known[value] for value in met])
         indices = encoded.indices
         codes = pc.fill_null(indices, -1) if indices.null_count else indices
         labels: IntArray = by_code[codes.to_numpy()]
         return labels
+
+    def _table(self, attribute: str, low: int, high: int, kind: pa.DataType) -> IntArray:
+        """Return the labels of all whole numbers from low to high."""
+        table = self._tables.get((low, high))
+        if table is None:
+            if len(self._tables) > VALUES_REMEMBERED // TABLE_VALUES_MAX:
+                self._tables.clear()
+            table = self._classify_rows({attribute: pa.array(range(low, high + 1), type=kind)})
+            self._tables[low, high] = table
+        return table
 
     def _classify_rows(self, columns: Mapping[str, pa.Array]) -> IntArray:
         first = next(iter(columns.values()))

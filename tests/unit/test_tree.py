@@ -109,3 +109,23 @@ def test_tests_on_one_attribute_are_said_as_one():
         {"kind": ("a", "b", "c", "d")},
     )
     assert tree.paths() == [(0, ["kind = a"]), (1, ["kind = b"]), (2, ["kind in {c, d} or NULL"])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int8(), [-128, 127, 0, -1]),
+        (pa.int64(), [2**63 - 1, 2**63 - 5]),
+        (pa.int64(), [-(2**63), 2**63 - 1]),
+        (pa.int32(), [7, 7]),
+    ],
+    ids=str,
+)
+def test_whole_numbers_of_every_range_are_classified_by_value(kind, values):
+    node = Node(0, Split("x", values=tuple(values[::2]), null_left=True), Node(1), Node(2))
+    tree = Tree(node, {"x": tuple(values)})
+    column = pa.array(values, kind)
+    expected = [1 if value in values[::2] else 2 for value in values]
+    assert tree.classify({"x": column}).tolist() == expected
+    with_null = pa.array([*values, None], kind)
+    assert tree.classify({"x": with_null}).tolist() == [*expected, 1]

@@ -61,13 +61,13 @@ class Data:
 def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     rng = np.random.default_rng(bench.seed)
-    rows = 120_000 // (4 if bench.quick else 1)
+    rows = 300_000 // (10 if bench.quick else 1)
     skewed, uniform = _skewed(rng, rows), _uniform(rng, rows)
     bench.run_parts(
         {
             "skewed": lambda: _output_rate(bench, skewed, "skewed (Poisson)"),
             "uniform": lambda: _output_rate(bench, uniform, "uniform"),
-            "overhead": lambda: _overhead(bench, _skewed(rng, 4 * rows)),
+            "overhead": lambda: _overhead(bench, _skewed(rng, 2 * rows)),
             "optimum": lambda: _against_optimum(bench),
             "training": lambda: _training_set_size(bench),
             "starts": lambda: _start_solutions(bench),

@@ -67,22 +67,21 @@ class BinnedAttribute:
     def _cut(self, values: pa.Array) -> None:
         known = values.drop_null()
         if pa.types.is_floating(known.type):
+            values = pc.add(values, pa.scalar(0, values.type))  # -0.0 becomes 0.0
+            known = values.drop_null()
             known = known.filter(pc.invert(pc.is_nan(known)))
         distinct = pc.unique(known)
         distinct = distinct.take(pc.sort_indices(distinct))
         step = max(1, -(-len(distinct) // BINS_MAX))
-        chosen = distinct.take(pa.array(np.arange(step - 1, len(distinct), step)))
-        if len(distinct) and (len(distinct) % step):
-            chosen = pa.concat_arrays([chosen, distinct.slice(len(distinct) - 1)])
-        self.bounds = chosen.to_pylist()
+        chosen = np.arange(step - 1, len(distinct), step)
+        if len(distinct) % step:
+            chosen = np.append(chosen, len(distinct) - 1)
+        self.bounds = distinct.take(pa.array(chosen)).to_pylist()
         # One more bin above all bounds for NaN, which no `<=` ever holds for.
         self.null_code = len(self.bounds) + 1
-        codes = np.full(len(values), len(self.bounds), dtype=np.int64)
-        for number in range(len(self.bounds) - 1, -1, -1):
-            below = pc.less_equal(values, chosen[number])
-            codes[pc.fill_null(below, False).to_numpy(zero_copy_only=False)] = number
-        codes[pc.is_null(values).to_numpy(zero_copy_only=False)] = self.null_code
-        self.codes = codes
+        ranks = pc.fill_null(pc.index_in(values, value_set=distinct), len(distinct)).to_numpy()
+        self.codes = np.searchsorted(chosen, ranks).astype(np.int64)
+        self.codes[pc.is_null(values).to_numpy(zero_copy_only=False)] = self.null_code
 
 
 class TrainingSet:

@@ -230,7 +230,9 @@ class OneOrder(Segment):
         probability = self.policy.profile_probability
         if probability <= 0 or entered_count == 0:
             return 0
-        burst = min(BURST_TUPLES, entered_count // 8) if self._burst_due else 0
+        # What is known of no order yet is worth half of the first, few, rows.
+        share = 2 if self._is_cold else 8
+        burst = min(BURST_TUPLES, entered_count // share) if self._burst_due else 0
         if burst:
             may = self.budget.allows_urgent(float(burst * self.array.cost_us().sum()))
             if may or self._is_cold:  # the first look is worth more than any budget

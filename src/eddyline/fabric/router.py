@@ -25,7 +25,8 @@ from eddyline.profile import Budget
 OnError = Literal["raise", "drop", "keep"]
 
 CHUNK_ROWS = 4_096
-FIRST_CHUNK_ROWS = 256
+CHUNK_ROWS_MIN = 256
+FIRST_CHUNK_ROWS = 64
 CHUNK_US = 100_000.0
 STEADY_CHUNKS = 8
 STEADY_FACTOR = 4
@@ -237,7 +238,7 @@ class Router:
             rows_max *= STEADY_FACTOR
         affordable = CHUNK_US * rows / busy_us if busy_us else rows_max
         wanted = min(2 * self._rows_next, int(affordable), rows_max)
-        return max(wanted, min(FIRST_CHUNK_ROWS, self.options.chunk_rows))
+        return max(wanted, min(CHUNK_ROWS_MIN, 2 * self._rows_next, self.options.chunk_rows))
 
     def _write(self, kind: str, numbers: dict[str, Any]) -> None:
         self._rows_at_decision = self._rows

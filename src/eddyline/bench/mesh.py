@@ -262,7 +262,7 @@ def _training(seed: int, rows: int = 1_000, kinds: int = 12) -> TrainingSet:
 
 
 def _against_optimum(bench: Bench) -> None:
-    samples = {4: 5, 6: 5, 8: 5} if bench.quick else {4: 10, 6: 10, 8: 5, 10: 2}
+    samples = {4: 5, 6: 5, 8: 5} if bench.quick else {4: 10, 6: 10, 8: 5, 10: 1}
     with bench.progress("searches against Opt-QM", sum(samples.values())) as advance:
         for size, count in samples.items():
             worst = {"II-QM": 1.0, "SA-QM": 1.0}

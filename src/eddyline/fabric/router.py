@@ -219,8 +219,8 @@ class Router:
                 verdict = self._settle(errors, batch, survivors)
             else:
                 verdict = _to_verdict(batch.rows, alive)
+            self._rows_next = self._size_of_next_chunk(batch.rows)
         self._rows += batch.rows
-        self._rows_next = self._size_of_next_chunk(batch.rows)
         self.totals.rows += batch.rows
         self.totals.kept += int(np.count_nonzero(verdict))
         busy_us = sum(segment.busy_us + segment.profiling_us for segment in self.segments)

@@ -9,6 +9,7 @@ rows that are dropped never leave the Arrow plane's output as anything but a NUL
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -33,18 +34,25 @@ def encode(verdict: BoolArray, note: dict[str, Any] | None) -> pa.Array:
 
     """
     rows = len(verdict)
-    offsets = np.zeros(rows + 1, dtype=np.int32)
-    payload = b""
-    if note is not None and rows:
-        payload = (_KEPT if verdict[0] else _DROPPED) + json.dumps(
+    if note is None or rows == 0:
+        offsets, payload = _zeros(rows + 1), pa.py_buffer(b"")
+    else:
+        text = (_KEPT if verdict[0] else _DROPPED) + json.dumps(
             note, separators=(",", ":")
         ).encode()
-        offsets[1:] = len(payload)
+        ends = np.full(rows + 1, len(text), dtype=np.int32)
+        ends[0] = 0
+        offsets, payload = pa.py_buffer(ends), pa.py_buffer(text)
         verdict = verdict.copy()
         verdict[0] = True
-    present = np.packbits(verdict, bitorder="little")
-    buffers = [pa.py_buffer(present), pa.py_buffer(offsets), pa.py_buffer(payload)]
-    return pa.Array.from_buffers(pa.binary(), rows, buffers)
+    present = pa.py_buffer(np.packbits(verdict, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), rows, [present, offsets, payload])
+
+
+@functools.lru_cache(maxsize=8)
+def _zeros(count: int) -> pa.Buffer:
+    """Return the offsets of values that are all empty: the same for most batches."""
+    return pa.py_buffer(bytes(4 * count))
 
 
 def carries_or_keeps(verdict: str) -> str:

@@ -79,8 +79,10 @@ def test_unknown_benchmark() -> None:
 
 def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
     path = tmp_path / "new" / "agreedy.json"
-    result = runner.invoke(app, ["bench", "agreedy", "--quick", "--json", str(path)])
-    assert result.exit_code == 0, result.output
+    for part in ("filters", "adaptivity", "overhead"):
+        command = ["bench", "agreedy", "--quick", "--only", part, "--json", str(path)]
+        result = runner.invoke(app, command)
+        assert result.exit_code == 0, result.output
     document = json.loads(path.read_text())
     assert document["bench"] == "agreedy"
     assert document["environment"]["versions"]["numpy"]

@@ -136,22 +136,23 @@ def compile_stage(
     stage.is_learnt = True
     for run in runs:
         if len(run.predicates) > 1:
-            _learn_run(run, rows, classify_by, options, seed, note, stage)
+            stage.rejected |= learn_run(run, rows, classify_by, options, seed, note)
+            stage.types |= usable_columns(rows)
         for predicate in run.predicates:  # what comes after sees only what is left
             rows = filter_by(rows, predicate)
     pilot.unpersist()
     return stage
 
 
-def _learn_run(
+def learn_run(
     run: NativeRun,
     sample: DataFrame,
     classify_by: Sequence[str] | None,
     options: MeshOptions,
     seed: int | None,
     note: Note,
-    stage: CompiledStage,
-) -> None:
+) -> dict[str, str]:
+    """Find the best order of a run, or its mesh; return columns that tell nothing, and why."""
     conditions = [predicate.column() for predicate in run.predicates]
     # In the JVM a column costs nothing until a test reads it, so all of them may be looked at.
     by = list(usable_columns(sample)) if classify_by is None else classify_by
@@ -161,8 +162,6 @@ def _learn_run(
         found, training, rejected = learn_native(
             sample, conditions, attributes, in_jvm, seed, progress
         )
-    stage.rejected |= rejected
-    stage.types |= usable_columns(sample)
     names = [predicate.name for predicate in run.predicates]
     if training.rows:
         run.order = by_dynamic_programming(training.drops, training.cost_us)
@@ -178,6 +177,7 @@ def _learn_run(
         note("no classes", numbers)
     else:
         note("classes found", {"classes": found.mesh.words(names), **numbers})
+    return rejected
 
 
 def _runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[list[NativePredicate]]:

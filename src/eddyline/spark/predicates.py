@@ -50,11 +50,12 @@ def without_literals(condition: str) -> str:
 class NativePredicate:
     """A condition that Spark evaluates itself, in the JVM, before Python is reached."""
 
-    def __init__(self, condition: str | Column) -> None:
+    def __init__(self, condition: str | Column, name: str | None = None) -> None:
         self.condition = condition
-        self.name = condition if isinstance(condition, str) else _column_text(condition)
+        text = condition if isinstance(condition, str) else _column_text(condition)
+        self.name = name or text
         # By the names of Spark's functions: the plan itself would tell, but only in the JVM.
-        self.deterministic = not _NONDETERMINISTIC.search(without_literals(self.name))
+        self.deterministic = not _NONDETERMINISTIC.search(without_literals(text))
 
     def column(self) -> Column:
         """Return the condition as a Column."""

@@ -1,6 +1,7 @@
 """From SQL text to what a flow can share: parse, resolve, normalise, take apart."""
 
-from eddyline.sql.parse import ROWS, STREAM, TABLE, Schemas, parse
+from eddyline.sql.names import Schemas
+from eddyline.sql.parse import ROWS, STREAM, TABLE, parse, shown
 from eddyline.sql.query import LookupSpec, PredicateSpec, Query, Window
 from eddyline.sql.standing import Clause, StandingQuery
 
@@ -16,4 +17,5 @@ __all__ = [
     "StandingQuery",
     "Window",
     "parse",
+    "shown",
 ]

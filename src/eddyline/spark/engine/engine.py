@@ -2,56 +2,38 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import pathlib
-import re
 import uuid
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import StructType
 
-from eddyline.errors import EngineError, LookupTableError, QueryError
+from eddyline.errors import EngineError
 from eddyline.journal import Journal, Record
 from eddyline.spark.engine.batch_log import BatchLog, write_whole
 from eddyline.spark.engine.catalogue import Catalogue, CataloguedQuery
-from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner, StreamInfo
+from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us
+from eddyline.spark.engine.compiler import QueryCompiler
+from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner
+from eddyline.spark.engine.folder_lock import lock_folder
 from eddyline.spark.engine.functions import Function
+from eddyline.spark.engine.lookups import TableLookups
+from eddyline.spark.engine.native_routes import NativeRoutes
 from eddyline.spark.engine.run import Run
 from eddyline.spark.engine.sinks import kind_of
 from eddyline.spark.engine.states import QueryState, QueryStates
 from eddyline.spark.engine.stored import Stored, fingerprint
-from eddyline.spark.native import may_raise
-from eddyline.spark.plan import common_type, plan_lookup
-from eddyline.spark.predicates import (
-    LOOKUP_ROWS_MAX,
-    LookupPredicate,
-    NativePredicate,
-    kind_of_udf,
-)
-from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import STREAM, LookupSpec, PredicateSpec, Query, Schemas, parse
+from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.predicates import kind_of_udf
+from eddyline.sql import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_DELAY = re.compile(r"\s*(\d+)\s*(microsecond|millisecond|second|minute|hour|day)s?\s*")
-_UNIT_US = {
-    "microsecond": 1,
-    "millisecond": 10**3,
-    "second": 10**6,
-    "minute": 60 * 10**6,
-    "hour": 3600 * 10**6,
-    "day": 86400 * 10**6,
-}
 
 
 class Engine:
@@ -104,8 +86,7 @@ class Engine:
         self.spark = spark
         self.path = pathlib.Path(path).absolute()
         self._seed = seed
-        self._suffix = f"__{uuid.uuid4().hex[:8]}"
-        self._lock_file = self._lock()
+        self._lock_file = lock_folder(self.path)
         self._journal = Journal()
         self.catalogue = Catalogue(self.path)
         self.log = BatchLog(self.path / "batches")
@@ -115,7 +96,10 @@ class Engine:
         self.sinks: dict[int, Callable[..., object]] = {}
         self._compiled: dict[int, CompiledQuery] = {}
         self._named_here: set[str] = set()
-        self._shipped: dict[tuple[str, int, tuple[str, ...]], OperatorPlan] = {}
+        self._lookups = TableLookups(self.stored, self.table_versions, self.note)
+        self.compiler = QueryCompiler(
+            spark, self.stored, self.functions, self._lookups, self.stream_named
+        )
         self._run: Run | None = None
         self._planner: FlowPlanner | None = None
         self._timezone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -151,7 +135,7 @@ class Engine:
             How late a row may be, for example "10 seconds".
 
         """
-        _check_name(name, "stream")
+        check_name(name, "stream")
         if self._run is not None and self._run.is_active:
             raise EngineError(f"stop the engine before registering the stream {name!r}")
         if name in self._streams:
@@ -172,11 +156,11 @@ class Engine:
         about = {
             "schema": json.loads(df.schema.json()),
             "time": time,
-            "delay_us": _delay_us(name, df.schema, time, delay),
+            "delay_us": read_delay_us(name, df.schema, time, delay),
         }
         known = self.catalogue.streams.get(name)
         if known is not None:
-            self._check_schema(name, StructType.fromJson(known["schema"]), df.schema)
+            check_schema(name, StructType.fromJson(known["schema"]), df.schema)
         self.catalogue.set_stream(name, {**about, "schema": known["schema"]} if known else about)
         number = list(self.catalogue.streams).index(name)
         info = StreamInfo(number, name, df.schema, self._timezone, time, about["delay_us"])
@@ -188,7 +172,7 @@ class Engine:
 
         Registered again with other rows, it is replaced from the next micro-batch on.
         """
-        _check_name(name, "table")
+        check_name(name, "table")
         if name in self.catalogue.streams:
             raise EngineError(
                 f"{name!r} is a stream already; streams and tables need their own names"
@@ -198,7 +182,7 @@ class Engine:
         about = {"schema": json.loads(df.schema.json()), "fingerprint": fingerprint(df)}
         known = self.catalogue.tables.get(name)
         if known is not None:
-            self._check_schema(name, StructType.fromJson(known["schema"]), df.schema)
+            check_schema(name, StructType.fromJson(known["schema"]), df.schema)
             if known["fingerprint"] == about["fingerprint"]:
                 return
         with self.catalogue.lock:
@@ -221,7 +205,7 @@ class Engine:
             The type of its answer, for a plain function.
 
         """
-        _check_name(name, "function")
+        check_name(name, "function")
         if name in self.functions:
             raise EngineError(f"function {name!r} is registered already")
         if self.spark.sql(f"SHOW SYSTEM FUNCTIONS LIKE '{name}'").head() is not None:
@@ -235,7 +219,9 @@ class Engine:
         kind, other_answers = kind_of_udf(made, name)
         returns = made.returnType.simpleString()
         self.functions[name] = Function(name, made.func, kind, returns, other_answers)
-        self.spark.udf.register(self._name_for_spark(name), getattr(made, "_unwrapped", made))
+        self.spark.udf.register(
+            self.compiler.name_for_spark(name), getattr(made, "_unwrapped", made)
+        )
         self.catalogue.set_function(name)
 
     # --- queries -----------------------------------------------------------------------------
@@ -260,13 +246,14 @@ class Engine:
     def add(self, queries: Mapping[str, str], sink: Any = None) -> None:
         """Add many queries at once, all of them or, if one of them is wrong, none."""
         fresh: list[tuple[str, str, str]] = []
+        self._check_open()
         compiled: dict[str, CompiledQuery] = {}
         schemas = self._schemas()
         for name, text in queries.items():
             kind = kind_of(sink, name)
             if self._is_known(name, text, kind):
                 continue
-            compiled[name] = self._compile(0, name, text, kind, schemas)
+            compiled[name] = self.compiler.compile(0, name, text, kind, schemas)
             fresh.append((name, text, kind))
         with self.catalogue.lock:  # no micro-batch may see a query before its sink is known
             for entry in self.catalogue.add_queries(fresh) if fresh else []:
@@ -345,7 +332,8 @@ class Engine:
                 uuid.uuid4().hex,
                 infos,
                 self.functions,
-                self._lookup_or_all,
+                self._lookups.operator_or_all,
+                NativeRoutes(infos, self.note, self._seed),
                 self._timezone,
                 as_bytes == "true",
                 self._seed,
@@ -376,7 +364,10 @@ class Engine:
 
     def stream_of(self, compiled: CompiledQuery) -> StreamInfo:
         """Return the stream a query reads, as it was registered last."""
-        name = compiled.query.stream
+        return self.stream_named(compiled.query.stream)
+
+    def stream_named(self, name: str) -> StreamInfo:
+        """Return a stream, as it was registered last."""
         if name in self._streams:
             return self._streams[name][0]
         about = self.catalogue.streams[name]
@@ -387,7 +378,9 @@ class Engine:
         """Return a query of the catalogue, ready to be run."""
         found = self._compiled.get(entry.number)  # another thread may drop it meanwhile
         if found is None:
-            found = self._compile(entry.number, entry.name, entry.text, entry.sink, self._schemas())
+            found = self.compiler.compile(
+                entry.number, entry.name, entry.text, entry.sink, self._schemas()
+            )
             self._compiled[entry.number] = found
         return found
 
@@ -395,36 +388,13 @@ class Engine:
         """Return which copy of each static table is in use."""
         return {name: about["version"] for name, about in self.catalogue.tables.items()}
 
-    def _lock(self) -> Any:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = open(self.path / "engine.lock", "a+")  # noqa: SIM115  held as long as open
-        except OSError as error:
-            raise EngineError(
-                f"cannot open an engine in {self.path}: {error.strerror or error}"
-            ) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            file.close()
-            raise EngineError(
-                f"the engine in {self.path} is open already ({holder}); close it there, or use "
-                f"another folder"
-            ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}")
-        file.flush()
-        return file
-
     def _check_open(self) -> None:
         if self._lock_file.closed:
             raise EngineError("the engine is closed; open it again with el.Engine(spark, path)")
 
     def _is_known(self, name: str, text: str, kind: str) -> bool:
         """Say whether a query is in the catalogue from before; refuse another of its name."""
-        _check_name(name, "query")
+        check_name(name, "query")
         if not self.catalogue.has(name):
             return False
         entry = self.catalogue.query(name)
@@ -445,173 +415,8 @@ class Engine:
         return Schemas(
             {name: types(about) for name, about in self.catalogue.streams.items()},
             {name: types(about) for name, about in self.catalogue.tables.items()},
-            {name: self._name_for_spark(name) for name in self.catalogue.functions},
+            {name: self.compiler.name_for_spark(name) for name in self.catalogue.functions},
             self._timezone,
-        )
-
-    def _name_for_spark(self, function: str) -> str:
-        """Return a name that no other engine of the session uses."""
-        return f"{function}{self._suffix}"
-
-    def shown(self, text: str) -> str:
-        """Return an expression as its author would write it."""
-        return text.replace(f"`{STREAM}`.", "").replace(self._suffix, "")
-
-    def _compile(
-        self, number: int, name: str, text: str, sink: str, schemas: Schemas
-    ) -> CompiledQuery:
-        """Parse a query and check with Spark whatever only Spark can."""
-        self._check_open()
-        try:
-            query = parse(text, schemas)
-            return self._check_with_spark(CompiledQuery(number, name, query, sink))
-        except QueryError as error:
-            raise QueryError(f"query {name!r}: {self.shown(str(error))}") from None
-        except (AnalysisException, ParseException) as error:
-            said = str(error).split("\n")[0].split(";")[0]
-            raise QueryError(f"query {name!r}: {self.shown(said)}") from None
-
-    def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
-        query = compiled.query
-        missing = sorted(set(query.functions) - set(self.functions))
-        if missing:
-            raise QueryError(
-                f"the function {missing[0]!r} is not registered in this process; call "
-                f"engine.function({missing[0]!r}, ...) first"
-            )
-        # What is compared with constants only was taken over exactly.
-        if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
-            self._check_meaning(compiled)
-        types: dict[str, DataType] = {}
-        if query.predicates:
-            schema = self.stream_of(compiled).schema
-            probe = self.spark.createDataFrame([], schema).alias(STREAM)
-            query = self._check_predicates(probe, query)
-            for text in {t for spec in query.predicates for t in spec.arguments}:
-                types[text] = probe.select(F.expr(text)).schema[0].dataType
-        query = replace(query, lookups=tuple(self._shippable(query)))
-        return replace(compiled, query=query, argument_types=types)
-
-    def _check_meaning(self, compiled: CompiledQuery) -> None:
-        """Make sure that Spark takes the query as it was written for what was understood."""
-        written, understood = (
-            self.stored.analysed(compiled, self.stream_of(compiled), text)
-            for text in (compiled.query.written, compiled.query.understood)
-        )
-        for node in ("Aggregate", "Window"):
-            if re.search(rf"^\W*{node}\b", written, re.MULTILINE):
-                raise QueryError(
-                    "it needs more than one row to compute something, and every row is judged by "
-                    "itself; aggregate run.results(...)"
-                )
-        if written != understood:
-            raise QueryError(
-                f"it was not understood as Spark understands it, but as "
-                f"{self.shown(compiled.query.understood)}; write it in another way"
-            )
-
-    def _check_predicates(self, probe: DataFrame, query: Query) -> Query:
-        own = [spec for spec in query.predicates if spec.function is None]
-        for spec in query.predicates:
-            why = self.functions[spec.function].why_not(spec) if spec.function else None
-            if why:
-                raise QueryError(f"{self.shown(spec.key)}: {why}")
-        for spec in own:
-            kind = probe.select(F.expr(spec.condition)).schema[0].dataType
-            if not isinstance(kind, BooleanType):
-                said = self.shown(spec.condition)
-                raise QueryError(f"{said} is {kind.simpleString()}, not a condition; compare it")
-        risky = [s for s in own if may_raise(probe, NativePredicate(s.condition))]
-        if risky:
-            query = query.judged_by_spark()
-        for spec in risky:
-            if spec in query.predicates:
-                raise QueryError(
-                    f"{self.shown(spec.condition)} could fail on some rows and stands in an OR "
-                    f"with a Python function, so that nothing can protect it; write it so that it "
-                    f"cannot fail (try_divide, try_cast, try_add), or without the OR"
-                )
-        guarded = {spec.key: self._guarded(probe, query, spec) for spec in query.predicates}
-        return replace(
-            query,
-            predicates=tuple(guarded.values()),
-            required=tuple(guarded[key].key for key in query.required),
-        )
-
-    def _guarded(self, probe: DataFrame, query: Query, spec: PredicateSpec) -> PredicateSpec:
-        """Let arguments that could fail be computed only where the other conditions hold."""
-        if spec.key not in query.required or not query.conditions:
-            return spec
-        guard = " AND ".join(f"({condition})" for condition in query.conditions)
-        arguments = tuple(
-            f"CASE WHEN {guard} THEN {text} END"
-            if may_raise(probe, NativePredicate(f"{text} IS NULL"))
-            else text
-            for text in spec.arguments
-        )
-        if arguments == spec.arguments:
-            return spec
-        return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)
-
-    def _shippable(self, query: Query) -> list[LookupSpec]:
-        """Return the lookups of tables that are small enough; the others Spark joins anyway."""
-        shipped = []
-        for spec in query.lookups:
-            try:
-                stream = self.stream_of(CompiledQuery(0, "", query, "count"))
-                self._lookup_operator(spec, stream, self.table_versions()[spec.table])
-                shipped.append(spec)
-            except Exception as error:  # Spark joins the table anyway
-                self.note("no lookup", table=spec.table, why=str(error).split("\n")[0])
-        return shipped
-
-    def _lookup_operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
-        """Return how to look up keys in a version of a table; collected once for each version."""
-        types = {column.name: column.dataType for column in stream.schema}
-        own = [types[name] for name in spec.columns]
-        key = (spec.key, version, tuple(kind.simpleString() for kind in own))
-        if key in self._shipped:
-            return self._shipped[key]
-        table = self.stored.table(spec.table, version)
-        if spec.condition:
-            table = table.filter(spec.condition)
-        for name, other, kind in zip(spec.columns, spec.keys, own, strict=True):
-            if common_type(kind, table.schema[other].dataType, spec.key, name) != kind:
-                raise LookupTableError(f"{spec.key}: {name} and {other} are of different types")
-        predicate = LookupPredicate(
-            table, spec.columns, spec.keys, False, spec.key, LOOKUP_ROWS_MAX
-        )
-        made = plan_lookup(predicate, own, tuple(range(len(own))))
-        for known in [k for k in self._shipped if (k[0], k[2]) == (key[0], key[2])]:
-            del self._shipped[known]
-        self._shipped[key] = made
-        return made
-
-    def _lookup_or_all(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
-        """Return the lookup, or what lets all rows pass where a table cannot be shipped any more.
-
-        A lookup only spares work: Spark joins the table with what is left in any case.
-        """
-        try:
-            return self._lookup_operator(spec, stream, version)
-        except Exception as error:
-            self.note("no lookup", table=spec.table, why=str(error).split("\n")[0])
-            return OperatorPlan("arrow", spec.key, (), _all_rows)
-
-    def _check_schema(self, name: str, known: StructType, given: StructType) -> None:
-        before = {column.name: column.dataType.simpleString() for column in known}
-        now = {column.name: column.dataType.simpleString() for column in given}
-        if before == now:
-            return
-        changed = [
-            f"{column} {before.get(column, '(new)')} -> {now.get(column, '(gone)')}"
-            for column in {**before, **now}
-            if before.get(column) != now.get(column)
-        ]
-        raise EngineError(
-            f"{name!r} has another schema than when the catalogue was written: "
-            f"{', '.join(changed) or 'the order of its columns'}; give it the columns it had, or "
-            f"open a new engine"
         )
 
     def _check_complete(self) -> None:
@@ -650,36 +455,3 @@ class Engine:
 
     def _live(self) -> list[CataloguedQuery]:
         return [q for q in self.catalogue.queries.values() if not q.is_dropped and not q.error]
-
-
-def _all_rows(*keys: Any) -> Any:
-    return pa.repeat(True, len(keys[0]))
-
-
-def _check_name(name: str, what: str) -> None:
-    if not isinstance(name, str) or (what != "query" and not _NAME.fullmatch(name)) or not name:
-        raise EngineError(
-            f"{name!r} cannot be the name of a {what}; use letters, digits and underscores, "
-            f"beginning with a letter"
-        )
-
-
-def _delay_us(name: str, schema: StructType, time: str | None, delay: str | None) -> int:
-    if time is None:
-        if delay is not None:
-            raise EngineError(f"stream {name!r}: a delay needs the column that tells the time")
-        return 0
-    kinds = {column.name: column.dataType for column in schema}
-    if time not in kinds:
-        raise EngineError(
-            f"stream {name!r} has no column {time!r} for the time; it has {', '.join(kinds)}"
-        )
-    if not isinstance(kinds[time], TimestampType | TimestampNTZType):
-        raise EngineError(
-            f"stream {name!r}: the time {time!r} is {kinds[time].simpleString()}, not a timestamp; "
-            f"cast it"
-        )
-    found = _DELAY.fullmatch(delay or "0 seconds")
-    if found is None:
-        raise EngineError(f'stream {name!r}: cannot read the delay {delay!r}; write "10 seconds"')
-    return int(found[1]) * _UNIT_US[found[2]]

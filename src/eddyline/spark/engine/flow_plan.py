@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,10 @@ from eddyline.operators.domain import Domain
 from eddyline.spark.attributes import quoted
 from eddyline.spark.engine.flow_worker import Changes, FlowPlan, StreamPlan, run_task
 from eddyline.spark.engine.functions import Function, FunctionPlan
+from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
+from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import STREAM, LookupSpec, PredicateSpec, Query, StandingQuery
-from eddyline.sql.comparison import ColumnTypes
+from eddyline.sql import LookupSpec, PredicateSpec, Query, StandingQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,57 +34,7 @@ if TYPE_CHECKING:
 MATCHED = StructType(
     [StructField("queries", ArrayType(IntegerType(), False)), StructField("note", BinaryType())]
 )
-SOURCE = "_source"  # which stream a row is of
 CHANGES_MIN = 64  # so many changes travel with the plan before all queries do anew
-
-
-@dataclass
-class StreamInfo:
-    """A stream as its queries see it.
-
-    Parameters
-    ----------
-    number
-        Its place among the engine's streams.
-    name, schema
-        As registered.
-    timezone
-        Of the session.
-    time, delay_us
-        The column that says when a row happened, and how late a row may be.
-
-    """
-
-    number: int
-    name: str
-    schema: StructType
-    timezone: str
-    time: str | None = None
-    delay_us: int = 0
-
-    @property
-    def field(self) -> str:
-        """The struct column that holds its rows."""
-        return f"s{self.number}"
-
-    @property
-    def types(self) -> dict[str, str]:
-        """Names and types of its columns."""
-        return {column.name: column.dataType.simpleString() for column in self.schema}
-
-    def domains(self) -> dict[str, Domain]:
-        """Return what the columns hold that can be compared with constants."""
-        columns = ColumnTypes(self.types, self.timezone)
-        known = {name: columns.domain(name) for name in self.types}
-        return {name: domain for name, domain in known.items() if domain is not None}
-
-    def column(self, name: str) -> Column:
-        """Return one of its columns."""
-        return F.col(f"{self.field}.{quoted(name)}")
-
-    def expression(self, text: str) -> Column:
-        """Return an expression over its columns."""
-        return F.expr(text.replace(f"`{STREAM}`", f"`{self.field}`"))
 
 
 @dataclass
@@ -120,6 +71,8 @@ class Planned:
         What Spark evaluates, each with the stream it is over and the queries that have it.
     queries
         The queries, by number.
+    groups
+        Conditions of Spark's that one query alone has.
 
     """
 
@@ -127,9 +80,10 @@ class Planned:
     stored: dict[int, list[str]]
     evaluated: dict[tuple[int, str], list[int]]
     queries: dict[int, CompiledQuery]
+    groups: list[NativeGroup]
 
 
-_Given = tuple[list[CompiledQuery], dict[str, int]]
+_Given = tuple[list[CompiledQuery], dict[str, int], int]
 
 
 class _History:
@@ -170,6 +124,8 @@ class FlowPlanner:
         The registered Python functions, by name.
     lookup_plan
         Makes the operator of a lookup in a version of its table.
+    routes
+        Compiles conditions of Spark's that one query alone has.
     timezone, binary_as_bytes
         Session settings that matter for converting values.
 
@@ -181,6 +137,7 @@ class FlowPlanner:
         streams: Sequence[StreamInfo],
         functions: Mapping[str, Function],
         lookup_plan: Callable[[LookupSpec, StreamInfo, int], OperatorPlan],
+        routes: NativeRoutes,
         timezone: str,
         binary_as_bytes: bool,
         seed: int | None = None,
@@ -189,6 +146,7 @@ class FlowPlanner:
         self._streams = list(streams)
         self._functions = functions
         self._lookup_plan = lookup_plan
+        self.routes = routes
         self._timezone = timezone
         self._binary_as_bytes = binary_as_bytes
         self._seed = seed
@@ -199,21 +157,24 @@ class FlowPlanner:
     def plan(self, queries: Sequence[CompiledQuery], tables: Mapping[str, int]) -> Planned:
         """Return what runs the given queries, with the given versions of static tables.
 
-        Made anew only if there are other queries, or other tables, than the last time.
+        Made anew only if there are other queries, tables or routes than the last time.
         """
-        given = (list(queries), dict(tables))
+        given = (list(queries), dict(tables), self.routes.version)
         if self._last is not None and self._is_same(self._last[0], given):
             return self._last[1]
         self._plans += 1
         arguments: list[Column] = [F.col(SOURCE)]
-        plans, evaluated = [], {}
+        plans: list[StreamPlan] = []
+        evaluated: dict[tuple[int, str], list[int]] = {}
+        groups: list[NativeGroup] = []
         stored: dict[int, list[str]] = {}
         for stream, history in zip(self._streams, self._histories, strict=True):
             own = {c.number: c for c in queries if c.query.stream == stream.name}
             standing = {number: compiled.standing() for number, compiled in own.items()}
             plan = history.plan(self._plans, standing, stream.domains())
-            columns, asked = self._plan_columns(stream, own, plan, tables)
+            columns, asked, alone = self._plan_columns(stream, own, plan, tables)
             arguments += columns
+            groups += alone
             for text, numbers in asked.items():
                 evaluated[stream.number, text] = numbers
             plans.append(plan)
@@ -223,14 +184,19 @@ class FlowPlanner:
             self._run_id, self._plans, plans, self._timezone, self._binary_as_bytes, self._seed
         )
         matches = make_flow_udf(whole)(*arguments)
-        planned = Planned(matches, stored, evaluated, {c.number: c for c in queries})
+        planned = Planned(matches, stored, evaluated, {c.number: c for c in queries}, groups)
         self._last = (given, planned)
         return planned
+
+    @property
+    def plan_in_use(self) -> Planned | None:
+        """What the last micro-batch was run with."""
+        return self._last[1] if self._last else None
 
     @staticmethod
     def _is_same(before: _Given, now: _Given) -> bool:
         return (
-            before[1] == now[1]
+            before[1:] == now[1:]
             and len(before[0]) == len(now[0])
             and all(a is b for a, b in zip(before[0], now[0], strict=True))
         )
@@ -241,7 +207,7 @@ class FlowPlanner:
         queries: Mapping[int, CompiledQuery],
         plan: StreamPlan,
         tables: Mapping[str, int],
-    ) -> tuple[list[Column], dict[str, list[int]]]:
+    ) -> tuple[list[Column], dict[str, list[int]], list[NativeGroup]]:
         """Say which columns cross into Python, and what is done with them there."""
         columns: list[Column] = []
         places: dict[str, int] = {}
@@ -281,8 +247,9 @@ class FlowPlanner:
                     )
                     made = self._lookup_plan(lookup, stream, tables[lookup.table])
                     plan.operators[lookup.key] = replace(made, columns=at)
+        groups = _alone(stream, queries, conditions)
         if conditions:
-            answers = F.array(*[stream.expression(text) for text in conditions])
+            answers = F.array(*self._answers(stream, conditions, groups))
             plan.native = (len(columns), list(conditions))
             columns.append(F.when(F.col(SOURCE) == stream.number, answers))
             plan.columns.append(("answers", ArrayType(BooleanType())))
@@ -291,7 +258,20 @@ class FlowPlanner:
                 plan.operators[key] = OperatorPlan("verdict", key, (position,))
         if not columns:  # a batch without columns would not know how many rows it has
             place(SOURCE, F.col, SOURCE, IntegerType())
-        return columns, {**conditions, **arguments}
+        return columns, {**conditions, **arguments}, groups
+
+    def _answers(
+        self, stream: StreamInfo, conditions: Iterable[str], groups: Sequence[NativeGroup]
+    ) -> list[Column]:
+        """Return the answer to each condition; the first of a group answers for all of them."""
+        leading = {group.conditions[0]: group for group in groups}
+        led = {text for group in groups for text in group.conditions[1:]}
+        return [
+            self.routes.column(leading[text])
+            if text in leading
+            else (F.lit(True) if text in led else stream.expression(text))
+            for text in conditions
+        ]
 
     def _function_plan(
         self, spec: PredicateSpec, at: tuple[int, ...]
@@ -303,6 +283,21 @@ class FlowPlanner:
         return OperatorPlan(
             function.kind, function.name, at, function.function, function.other_answers
         )
+
+
+def _alone(
+    stream: StreamInfo,
+    queries: Mapping[int, CompiledQuery],
+    users: Mapping[str, Sequence[int]],
+) -> list[NativeGroup]:
+    """Return, for each query, those required conditions of Spark's that no other query has."""
+    groups = []
+    for number, compiled in queries.items():
+        alone = [key for key in compiled.query.required if users.get(key) == [number]]
+        if alone:
+            group = NativeGroup.of(compiled.name, stream.number, compiled.query, alone)
+            groups += [group] if group.guards or len(alone) > 1 else []
+    return groups
 
 
 def make_flow_udf(plan: FlowPlan) -> Callable[..., Column]:

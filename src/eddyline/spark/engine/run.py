@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from eddyline.errors import EngineError
 from eddyline.journal import Journal
 from eddyline.spark.engine.batch_log import BatchRecord
-from eddyline.spark.engine.flow_plan import SOURCE, CompiledQuery, FlowPlanner, Planned, StreamInfo
+from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner, Planned
 from eddyline.spark.engine.run_report import MicroBatch, RunReport
 from eddyline.spark.engine.stored import QUERIES
+from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -155,6 +156,7 @@ class Run:
         self._batches.append(
             MicroBatch(batch, record.rows, sum(record.counts.values()), seconds, **about)
         )
+        self._planner.routes.learn(df, record.rows, seconds, planned.groups)
 
     def _plan(self, record: BatchRecord, without: Mapping[int, str]) -> Planned:
         """Return the plan of a version of the catalogue, without some of its queries."""
@@ -198,7 +200,7 @@ class Run:
             matched.write.format("noop").mode("overwrite").save()
         late = self._count_late(times.get) if metrics else 0
         about = _summed(seen.get["notes"], record, late)
-        shown = self._engine.shown
+        shown = self._engine.compiler.shown
         about["tickets"] = {shown(name): share for name, share in about["tickets"].items()}
         return about
 
@@ -237,7 +239,7 @@ class Run:
             except Exception as error:
                 self._raise_if_stopping(error)
                 evaluate(number, F.lit(1))  # the rows themselves cannot be read: nobody's fault
-                failures |= dict.fromkeys(queries, self._engine.shown(_first_cause(error)))
+                failures |= dict.fromkeys(queries, self._engine.compiler.shown(_first_cause(error)))
         return failures
 
     def _raise_if_stopping(self, error: Exception) -> None:

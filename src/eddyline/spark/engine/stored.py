@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from eddyline.spark.engine.batch_log import BatchRecord
-from eddyline.spark.engine.flow_plan import SOURCE, CompiledQuery, StreamInfo
+from eddyline.spark.engine.flow_plan import CompiledQuery
+from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.sql import ROWS, TABLE
 
 if TYPE_CHECKING:

@@ -1,0 +1,87 @@
+"""Joins with static tables, as lookups that spare work: the keys are shipped to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.errors import LookupTableError
+from eddyline.spark.engine.stored import Stored
+from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.plan import common_type, plan_lookup
+from eddyline.spark.predicates import LOOKUP_ROWS_MAX, LookupPredicate
+from eddyline.spark.worker import OperatorPlan
+from eddyline.sql import LookupSpec, Query
+
+
+class TableLookups:
+    """Makes lookups of static tables; the keys of each version of a table are collected once.
+
+    Parameters
+    ----------
+    stored
+        Where the tables are.
+    versions
+        Which copy of each table is in use.
+    note
+        Writes a decision into the journal.
+
+    """
+
+    def __init__(
+        self, stored: Stored, versions: Callable[[], dict[str, int]], note: Callable[..., None]
+    ) -> None:
+        self._stored = stored
+        self._versions = versions
+        self._note = note
+        self._shipped: dict[tuple[str, int, tuple[str, ...]], OperatorPlan] = {}
+
+    def shippable(self, query: Query, stream: StreamInfo) -> list[LookupSpec]:
+        """Return the lookups of tables that are small enough; the others Spark joins anyway."""
+        shipped = []
+        for spec in query.lookups:
+            try:
+                self._operator(spec, stream, self._versions()[spec.table])
+                shipped.append(spec)
+            except Exception as error:  # Spark joins the table anyway
+                self._note("no lookup", table=spec.table, why=str(error).split("\n")[0])
+        return shipped
+
+    def _operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
+        """Return how to look up keys in a version of a table; collected once for each version."""
+        types = {column.name: column.dataType for column in stream.schema}
+        own = [types[name] for name in spec.columns]
+        key = (spec.key, version, tuple(kind.simpleString() for kind in own))
+        if key in self._shipped:
+            return self._shipped[key]
+        table = self._stored.table(spec.table, version)
+        if spec.condition:
+            table = table.filter(spec.condition)
+        for name, other, kind in zip(spec.columns, spec.keys, own, strict=True):
+            if common_type(kind, table.schema[other].dataType, spec.key, name) != kind:
+                raise LookupTableError(f"{spec.key}: {name} and {other} are of different types")
+        predicate = LookupPredicate(
+            table, spec.columns, spec.keys, False, spec.key, LOOKUP_ROWS_MAX
+        )
+        made = plan_lookup(predicate, own, tuple(range(len(own))))
+        for known in [k for k in self._shipped if (k[0], k[2]) == (key[0], key[2])]:
+            del self._shipped[known]
+        self._shipped[key] = made
+        return made
+
+    def operator_or_all(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
+        """Return the lookup, or what lets all rows pass where a table cannot be shipped any more.
+
+        A lookup only spares work: Spark joins the table with what is left in any case.
+        """
+        try:
+            return self._operator(spec, stream, version)
+        except Exception as error:
+            self._note("no lookup", table=spec.table, why=str(error).split("\n")[0])
+            return OperatorPlan("arrow", spec.key, (), _all_rows)
+
+
+def _all_rows(*keys: Any) -> Any:
+    return pa.repeat(True, len(keys[0]))

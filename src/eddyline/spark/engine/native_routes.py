@@ -1,0 +1,160 @@
+"""Spark's own conditions that only one query has, each evaluated on as few rows as can be.
+
+They become one condition: guarded by what the query compares with constants, in the best order, or
+in the best order for each class of rows where that pays. What is best is learnt from the rows of a
+micro-batch, after it is finished, and learnt again from time to time; the next micro-batch is then
+compiled anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from eddyline.mesh import MeshOptions
+from eddyline.spark.compiled import NativeRun, learn_run, pilot_sample
+from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.spark.native import mesh_to_column, route_to_column
+from eddyline.spark.predicates import NativePredicate
+from eddyline.sql import STREAM, Query, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+LEARNING_SHARE = 0.02
+FIRST_LEARNING_S = 3.0  # what it takes is not known before the first time
+ROWS_MIN = 1_000
+
+
+@dataclass(frozen=True)
+class NativeGroup:
+    """The conditions of Spark's that one query alone has.
+
+    Parameters
+    ----------
+    query
+        The query's name.
+    stream
+        The number of its stream.
+    guards
+        What it compares with constants: the rest matters only where these hold.
+    conditions
+        The conditions; all of them must hold.
+
+    """
+
+    query: str
+    stream: int
+    guards: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, stream: int, query: Query, alone: Sequence[str]) -> NativeGroup:
+        """Return the group of a query, given those of its conditions that no other query has."""
+        own = [spec.condition for spec in query.predicates if spec.function is None]
+        guards = [
+            text
+            for text in query.conditions
+            if not any(text in condition or condition in text for condition in own)
+        ]
+        return cls(name, stream, tuple(guards), tuple(alone))
+
+
+class NativeRoutes:
+    """What was learnt about such groups, and the Columns they are compiled to.
+
+    Parameters
+    ----------
+    streams
+        Of the engine, by number.
+    note
+        Writes a decision into the journal.
+    seed
+        For everything random.
+    learning_share
+        What learning may take of all the time that micro-batches take.
+
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[StreamInfo],
+        note: Callable[..., None],
+        seed: int | None = None,
+        learning_share: float = LEARNING_SHARE,
+    ) -> None:
+        #: Grows whenever something was learnt that changes a Column.
+        self.version = 0
+        self._streams = {stream.number: stream for stream in streams}
+        self._note = note
+        self._seed = seed
+        self._learning_share = learning_share
+        self._runs: dict[tuple[int, tuple[str, ...]], NativeRun] = {}
+        self._turns: dict[tuple[int, tuple[str, ...]], int] = {}
+        self._batches_s = self._learning_s = 0.0
+        self._expected_s = FIRST_LEARNING_S
+
+    def column(self, group: NativeGroup) -> Column:
+        """Return the group as one condition, which is never NULL."""
+        stream = self._streams[group.stream]
+        conditions = [stream.expression(text) for text in group.conditions]
+        run = self._runs.get((group.stream, group.conditions))
+        if run is None:
+            routed = route_to_column(range(len(conditions)), conditions)
+        elif run.mesh is None:
+            routed = route_to_column(run.order, conditions)
+        else:
+            attributes = {name: stream.column(name) for name in run.mesh.tree.attributes}
+            routed = mesh_to_column(run.mesh, conditions, attributes, run.order)
+        if not group.guards:
+            return routed
+        guard = stream.expression(" AND ".join(f"({text})" for text in group.guards))
+        return F.when(guard, routed).otherwise(F.lit(False))
+
+    def learn(
+        self, df: DataFrame, rows: int, seconds: float, groups: Sequence[NativeGroup]
+    ) -> None:
+        """Learn about one group from a finished micro-batch, if there is time for it."""
+        self._batches_s += seconds
+        open_to_choice = [group for group in groups if len(group.conditions) > 1]
+        is_too_soon = self._learning_s + self._expected_s > self._learning_share * self._batches_s
+        if rows < ROWS_MIN or not open_to_choice or is_too_soon:
+            return
+        group = min(open_to_choice, key=lambda g: self._turns.get((g.stream, g.conditions), 0))
+        key = (group.stream, group.conditions)
+        self._turns[key] = self._turns.get(key, 0) + 1
+        began = time.perf_counter()
+        try:
+            run = self._learn_from(df, group)
+        except Exception as error:  # what cannot be learnt from must not stop the queries
+            why = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            self._note("look failed", query=group.query, why=why)
+        else:
+            before = self._runs.get(key)
+            if before is None or (run.order, run.mesh) != (before.order, before.mesh):
+                self._runs[key] = run
+                self.version += 1
+        self._expected_s = time.perf_counter() - began
+        self._learning_s += self._expected_s
+
+    def _learn_from(self, df: DataFrame, group: NativeGroup) -> NativeRun:
+        stream = self._streams[group.stream]
+        wanted = df.filter(F.col(SOURCE) == stream.number).select(f"{stream.field}.*").alias(STREAM)
+        for text in group.guards:
+            wanted = wanted.filter(text)
+        predicates = [NativePredicate(text, shown(text)) for text in group.conditions]
+        run = NativeRun(predicates, tuple(range(len(predicates))))
+
+        def note(kind: str, numbers: dict[str, Any]) -> None:
+            self._note(kind, query=group.query, **numbers)
+
+        sample = pilot_sample(wanted)
+        try:
+            learn_run(run, sample, None, MeshOptions(), self._seed, note)
+        finally:
+            sample.unpersist()
+        return run

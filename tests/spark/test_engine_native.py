@@ -1,0 +1,84 @@
+"""Spark's own conditions in an engine: guarded, in the best order for each class, learnt anew."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eddyline as el
+from tests.spark.test_engine import Feed, answer, as_counter
+
+SCHEMA = "kind string, number int, text string"
+#: Costly enough to be told apart, and none of them can fail.
+CONDITIONS = [rf"regexp_count(text, '\\b[a-z]*mark{n}\\b') > 0" for n in range(3)]
+QUERY = f"SELECT number FROM events WHERE number < 900 AND {' AND '.join(CONDITIONS)}"
+
+
+def make_rows(rng: np.random.Generator, dropped_by: dict[str, int]) -> list[tuple[Any, ...]]:
+    """Rows of each kind are dropped by a condition of its own, and hardly by another."""
+    rows = []
+    for _ in range(1_500):
+        kind = str(rng.choice(list(dropped_by)))
+        passes = rng.random(3) < [0.05 if n == dropped_by[kind] else 0.95 for n in range(3)]
+        words = [f"word{w}" for w in rng.integers(0, 99, 40)]
+        words += [f"amark{n}" for n in range(3) if passes[n]]
+        rows.append((kind, int(rng.integers(0, 1_000)), " ".join(rng.permutation(words))))
+    return rows
+
+
+@pytest.fixture
+def engine(spark: Any, tmp_path: pathlib.Path) -> Any:
+    feed = Feed(spark, tmp_path / "source", SCHEMA)
+    with el.Engine(spark, tmp_path / "engine", seed=0) as made:
+        made.stream("events", feed.stream())
+        made.feed = feed
+        yield made
+
+
+def test_classes_are_found_between_micro_batches_and_found_anew(spark: Any, engine: Any) -> None:
+    rng = np.random.default_rng(0)
+    engine.query("marked", QUERY)
+    run = engine.start("50 milliseconds")
+    seen = []
+    for batch, dropped_by in enumerate(({"a": 0, "b": 2}, *[{"a": 2, "b": 0}] * 2)):
+        # After the first two micro-batches, whatever it takes.
+        run._planner.routes._learning_share = 1e9 if batch < 2 else 0.0
+        rows = make_rows(rng, dropped_by)
+        seen += rows
+        engine.feed.put(rows)
+        run.process_all_available()
+    assert as_counter(run.results("marked")) == as_counter(answer(spark, QUERY, seen, SCHEMA))
+    found = [r for r in engine.journal() if r.kind == "classes found"]
+    assert all(record.numbers["query"] == "marked" for record in found)
+    assert [first_mark(found[0], kind) for kind in "ab"] == [0, 2]
+    assert [first_mark(found[-1], kind) for kind in "ab"] == [2, 0]
+    compiled = str(run._planner.routes.column(run._planner.plan_in_use.groups[0]))
+    assert "CASE WHEN (`s0`.`number` < 900) THEN" in compiled
+    assert compiled.count("mark0") == compiled.count("mark2") >= 2, "a route for each class"
+
+
+def first_mark(record: Any, kind: str) -> int:
+    """Return which mark is looked for first in rows of a kind."""
+    other = "b" if kind == "a" else "a"
+    for words in record.numbers["classes"]:
+        about, route = words.split(" -> ")
+        if about in (f"kind = {kind}", f"kind != {other}"):
+            return int(route.split("mark")[1][0])
+    raise AssertionError(record.numbers["classes"])
+
+
+def test_conditions_that_others_share_stay_by_themselves(spark: Any, engine: Any) -> None:
+    rng = np.random.default_rng(1)
+    shared = f"SELECT number FROM events WHERE {CONDITIONS[1]}"
+    engine.add({"marked": QUERY, "shared": shared})
+    run = engine.start("50 milliseconds")
+    rows = make_rows(rng, {"a": 0})
+    engine.feed.put(rows)
+    run.process_all_available()
+    (group,) = run._planner.plan_in_use.groups
+    assert (group.query, len(group.conditions), len(group.guards)) == ("marked", 2, 1)
+    for name, text in (("marked", QUERY), ("shared", shared)):
+        assert as_counter(run.results(name)) == as_counter(answer(spark, text, rows, SCHEMA))

@@ -331,3 +331,19 @@ def test_running_selectivities_are_not_overwritten_by_old_counts():
     columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
     route_all(router, columns)
     assert router.segments[0].content.overall[0] == pytest.approx(0.1, abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_in_time_is_not_taken_for_classes_of_a_running_number(seed):
+    """Rows change every 8,000; right after a change, a number that counts rows looks telling."""
+    rng = np.random.default_rng(seed)
+    selectivities = np.full((3, OPERATORS), 0.85)
+    selectivities[range(3), [3, 1, 2]] = 0.03
+    passed = rng.random((24_000, OPERATORS)) < np.repeat(selectivities, 8_000, axis=0)
+    router = make_router("auto")
+    columns, _ = make_data(seed, 24_000)
+    columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
+    assert route_all(router, columns, 2_000).tolist() == passed.all(axis=1).tolist()
+    assert router.order()[0] == router.operators[2].name
+    assert not router.journal.of_kind("classes found")
+    assert len(router.journal.of_kind("drift")) == 2

@@ -143,7 +143,7 @@ class _Events:
 
 def _against_range_join(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
     rng = np.random.default_rng(bench.seed)
-    sizes = ((1_000, 2_400_000), (10_000, 400_000))
+    sizes = ((1_000, 2_400_000), (10_000, 800_000))
     if bench.quick:
         sizes = ((200, 40_000), (1_000, 20_000))
     targets = {1_000: "at least 8; ", 10_000: "at least 25; "}

@@ -19,6 +19,7 @@ from eddyline.content.partition import is_discrete, to_numbers
 LENGTH_MAX = 64
 ROWS_MIN = 32
 DISTINCT_SHARE_MAX = 0.5
+MONOTONE_SHARE = 0.95
 FIXED_PLACE_TIMES = 10.0
 
 
@@ -44,6 +45,8 @@ def useless_type(kind: pa.DataType) -> str | None:
 
 def useless_attribute(values: pa.Array) -> str | None:
     """Say why an attribute cannot tell classes of rows apart, from a sample; None if it can.
+
+    The sample must be in the order in which the rows came.
 
     Examples
     --------
@@ -79,7 +82,8 @@ def useless_attribute(values: pa.Array) -> str | None:
     elif not is_discrete(values) or distinct > DISTINCT_SHARE_MAX * len(values):
         numbers = to_numbers(values)
         steps = np.diff(numbers[~np.isnan(numbers)])
-        if len(steps) and (np.all(steps >= 0) or np.all(steps <= 0)):
+        up, down = np.count_nonzero(steps >= 0), np.count_nonzero(steps <= 0)
+        if len(steps) and max(up, down) >= MONOTONE_SHARE * len(steps):
             return "monotone: it tells when a row came, not what it is like"
     return None
 

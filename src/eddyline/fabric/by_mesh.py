@@ -376,8 +376,20 @@ class ByMesh(OneOrder):
     def _refresh(self, numbers: dict[str, Any]) -> None:
         """Collect new rows to look for classes in; the mesh in use stays until then."""
         self._notice_drift(numbers)
-        self.finder.forget()
         self._is_refreshing = True
+
+    def _notice_drift(self, numbers: dict[str, Any]) -> None:
+        """Forget the old rows, and what was found in them: old and new are no classes."""
+        super()._notice_drift(numbers)
+        self.finder.forget()
+        self._swap = None
+
+    def _counts_in_order(
+        self, trails: list[Trail], seen: IntArray, passed: IntArray
+    ) -> tuple[IntArray, IntArray] | None:
+        if self._swap is not None and self._swap.before is None:
+            return trails[0].seen, trails[0].passed  # the half that does not try the classes
+        return super()._counts_in_order(trails, seen, passed)
 
     def _is_mostly_unknown(self, trails: list[Trail]) -> bool:
         """Say whether many rows, for some time, have been of no known class."""

@@ -39,7 +39,9 @@ class ClassFinder:
         self.rejected: dict[str, str] = {}
         self.options = options
         self._seed = seed
-        self._rows: deque[tuple[dict[str, pa.Array], BoolArray]] = deque()
+        self._rows: deque[tuple[dict[str, pa.Array], BoolArray, Rows]] = deque()
+        self._batch: Batch | None = None
+        self._rows_before = 0
         self._count = 0
         self._new = 0
         self._looked_at = 0
@@ -59,8 +61,11 @@ class ClassFinder:
         """Remember profiled rows; the oldest are forgotten."""
         if len(rows) == 0:
             return
+        if batch is not self._batch:
+            self._rows_before += self._batch.rows if self._batch is not None else 0
+            self._batch = batch
         columns = {name: batch.arrow(at, rows) for name, at in self.attributes.items()}
-        self._rows.append((columns, drops))
+        self._rows.append((columns, drops, rows + self._rows_before))
         self._count += len(rows)
         self._new += len(rows)
         while self._count - len(self._rows[0][1]) >= WINDOW_ROWS:
@@ -78,10 +83,12 @@ class ClassFinder:
 
     def training(self, cost_us: FloatArray) -> TrainingSet:
         """Return the remembered rows as a training set, without useless attributes."""
-        drops = np.concatenate([part for _, part in self._rows])
+        as_they_came = np.argsort(np.concatenate([rows for _, _, rows in self._rows]))
+        drops = np.concatenate([part for _, part, _ in self._rows])[as_they_came]
         columns = {}
         for name in self.attributes:
-            values = pa.concat_arrays([part[name] for part, _ in self._rows])
+            collected = pa.concat_arrays([part[name] for part, _, _ in self._rows])
+            values = collected.take(pa.array(as_they_came))
             why = useless_attribute(values)
             if why is None:
                 columns[name] = values

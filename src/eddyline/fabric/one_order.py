@@ -139,9 +139,11 @@ class OneOrder(Segment):
     ) -> None:
         """Profile if it is time to, tell the policy, act on its answer."""
         order = self.policy.order
-        if self._is_one_order and self.policy.watches_drift:
+        in_order = self._counts_in_order(trails, seen, passed)
+        if in_order is not None and self.policy.watches_drift:
             by_position = list(order)
-            if self._drift.update(seen[by_position], (seen - passed)[by_position]):
+            reached, left = in_order
+            if self._drift.update(reached[by_position], (reached - left)[by_position]):
                 self._notice_drift({"order": self.array.names(order)})
         tuples = self._profile(batch, trails, totals)
         if len(tuples) == 0 and self.policy.profile_probability > 0 and self._trial is None:
@@ -159,12 +161,19 @@ class OneOrder(Segment):
             if self._trial.is_over:
                 self._end_trial("reverted" if self._trial.is_worse(cost_us) else "kept")
 
+    def _counts_in_order(
+        self, trails: list[Trail], seen: IntArray, passed: IntArray
+    ) -> tuple[IntArray, IntArray] | None:
+        """Return rows seen and passed of those that took the policy's order, if some did."""
+        return (seen, passed) if self._is_one_order else None
+
     def _notice_drift(self, numbers: dict[str, Any]) -> None:
         """Forget what no longer holds, and look at once at what does."""
         self._write("drift", numbers)
         self._end_trial("cut short")
         self._refused.clear()
         self.policy.forget()
+        self._written.forget()
         self._burst_due = True
 
     def _profile(self, batch: Batch, trails: list[Trail], totals: Totals) -> BoolArray:

@@ -136,7 +136,7 @@ class WrittenOrderEstimate:
 
     """
 
-    _MEMORY_TUPLES = 200
+    _MEMORY_TUPLES = 400
 
     def __init__(self, predicates: int) -> None:
         self._written = tuple(range(predicates))
@@ -153,6 +153,10 @@ class WrittenOrderEstimate:
         else:
             weight = len(drops) / (len(drops) + self._MEMORY_TUPLES)
             self._reach = (1 - weight) * self._reach + weight * reach
+
+    def forget(self) -> None:
+        """Begin anew, because the rows are no longer what they were."""
+        self._reach = None
 
     def seen(
         self, entered: int, left: int, order: tuple[int, ...], seen: IntArray, passed: IntArray

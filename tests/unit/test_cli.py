@@ -178,7 +178,7 @@ def test_run_runs_the_example_stops_when_told_to_and_goes_on(tmp_path) -> None:
     assert first.returncode == 0, shown
     assert "micro-batch 2: 12 rows" in shown
     assert "bright: {'room':" in shown
-    assert "stopping after this micro-batch" in shown
+    assert "stopping; what this interrupts is run again" in shown
     assert "5 queries" in shown
     assert list((folder / "left_on").glob("*.csv"))
     # Edited and started again: what the file says now, from where it was.

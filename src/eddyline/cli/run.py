@@ -115,7 +115,7 @@ def _follow(run: Run, console: Console) -> None:
                 return
             time.sleep(_POLL_S)
     except KeyboardInterrupt:
-        console.print("stopping after this micro-batch ...")
+        console.print("stopping; what this interrupts is run again at the next start ...")
         run.stop()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -68,24 +68,34 @@ class HeldErrors:
         ) from error
 
     def _isolate(self, operator: Operator, batch: Batch, rows: Rows, first_only: bool) -> Rows:
-        """Ask about ever smaller parts; note single rows at fault; return the rows dropped."""
-        dropped: list[Rows] = [np.zeros(0, dtype=np.int64)]
-        parts = [rows]
-        while parts:
-            part = parts.pop()
-            if len(part) == 0:
-                continue
-            try:
-                outcome = operator.evaluate(batch, part)
-                dropped.append(part[~outcome.passed])
-                for position, error in (outcome.errors or {}).items():
-                    self._by_row.setdefault(int(part[position]), (operator, error))
-            except Exception as error:
-                if len(part) == 1:
-                    self._by_row.setdefault(int(part[0]), (operator, error))
-                    if first_only:
-                        break
-                    continue
-                middle = len(part) // 2
-                parts += [part[middle:], part[:middle]]
-        return np.concatenate(dropped)
+        """Note the rows at fault; return the rows dropped."""
+        outcome = judge_in_parts(operator, batch, rows, first_only)
+        for position, error in (outcome.errors or {}).items():
+            self._by_row.setdefault(int(rows[position]), (operator, error))
+        return rows[~outcome.passed]
+
+
+def judge_in_parts(
+    operator: Operator, batch: Batch, rows: Rows, first_only: bool = False
+) -> Outcome:
+    """Let an operator judge rows; if a call for many fails, find the rows at fault in fewer.
+
+    With `first_only`, what comes after the first row at fault is not looked at.
+    """
+    if len(rows) == 0:
+        return Outcome(np.zeros(0, dtype=bool))
+    try:
+        return operator.evaluate(batch, rows)
+    except Exception as error:
+        if len(rows) == 1:
+            return Outcome(np.ones(1, dtype=bool), {0: error})
+    middle = len(rows) // 2
+    first = judge_in_parts(operator, batch, rows[:middle], first_only)
+    if first_only and first.errors:
+        return Outcome(
+            np.append(first.passed, np.ones(len(rows) - middle, dtype=bool)), first.errors
+        )
+    second = judge_in_parts(operator, batch, rows[middle:], first_only)
+    errors = dict(first.errors or {})
+    errors |= {middle + at: error for at, error in (second.errors or {}).items()}
+    return Outcome(np.concatenate([first.passed, second.passed]), errors or None)

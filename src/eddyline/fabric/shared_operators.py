@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from eddyline.fabric.held_errors import judge_in_parts
 from eddyline.operators import Batch, Operator
 from eddyline.operators.bitmaps import Bitmap, Bitmaps, IntArray, bit, bitmap_of, widen
 from eddyline.operators.domain import Domain
 from eddyline.operators.grouped_filter import GroupedFilter
-from eddyline.operators.operator import Outcome
 from eddyline.operators.value_set import ValueSet
 
 
@@ -184,7 +184,7 @@ class SharedPredicate(SharedOperator):
     def visit(self, batch: Batch, lineage: Lineage, at: IntArray) -> None:
         """Evaluate the predicate on the rows that some query still wants."""
         assert self.operator is not None, f"{self.name} was not bound to an operator"
-        outcome = judge(self.operator, batch, lineage.rows[at])
+        outcome = judge_in_parts(self.operator, batch, lineage.rows[at])
         for position, error in (outcome.errors or {}).items():
             lineage.failures.append((self, int(at[position]), error))
         lineage.interested[at[~outcome.passed]] &= ~self._requiring
@@ -195,17 +195,3 @@ class SharedPredicate(SharedOperator):
         super().widen(words, clause_words)
         self._requiring = widen(self._requiring, words)
         self._fulfilling = widen(self._fulfilling, clause_words)
-
-
-def judge(operator: Operator, batch: Batch, rows: IntArray) -> Outcome:
-    """Let an operator judge rows; if a call for many fails, find the rows at fault."""
-    try:
-        return operator.evaluate(batch, rows)
-    except Exception as error:
-        if len(rows) == 1:
-            return Outcome(np.ones(1, dtype=bool), {0: error})
-    middle = len(rows) // 2
-    first, second = judge(operator, batch, rows[:middle]), judge(operator, batch, rows[middle:])
-    errors = dict(first.errors or {})
-    errors |= {middle + at: error for at, error in (second.errors or {}).items()}
-    return Outcome(np.concatenate([first.passed, second.passed]), errors or None)

@@ -27,6 +27,20 @@ def simulated_annealing(
 
     An iteration of the stop condition is one temperature, at which as many moves are made as twice
     the training tuples. The search is frozen when the temperature has no effect any more.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from eddyline.mesh.starts import STARTS
+    >>> from eddyline.mesh.training import TrainingSet
+    >>> drops = np.array([[True, False], [False, True]] * 20)
+    >>> training = TrainingSet({"kind": pa.array(["a", "b"] * 20)}, drops, [10.0, 10.0])
+    >>> problem = MeshProblem(training, [np.arange(0, 40, 2), np.arange(1, 40, 2)])
+    >>> rng, start = np.random.default_rng(0), STARTS["extreme-1"]
+    >>> found = simulated_annealing(problem, start, Stop(9, 9), rng)
+    >>> found.partition, found.routes
+    ((0, 1), ((0, 1), (1, 0)))
+
     """
     best = current = problem.evaluate(start(problem, rng))
     temperature_us = START_SHARE * max(best.cost_us, 1e-9)

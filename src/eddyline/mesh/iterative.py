@@ -22,6 +22,20 @@ def iterative_improvement(
 
     The first descent begins at the start solution, the others at random partitions. A local minimum
     is where as many moves in a row as four times the training tuples lead nowhere.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from eddyline.mesh.starts import STARTS
+    >>> from eddyline.mesh.training import TrainingSet
+    >>> drops = np.array([[True, False], [False, True]] * 20)
+    >>> training = TrainingSet({"kind": pa.array(["a", "b"] * 20)}, drops, [10.0, 10.0])
+    >>> problem = MeshProblem(training, [np.arange(0, 40, 2), np.arange(1, 40, 2)])
+    >>> rng, start = np.random.default_rng(0), STARTS["extreme-1"]
+    >>> found = iterative_improvement(problem, start, Stop(2, 2), rng)
+    >>> found.partition, found.routes
+    ((0, 1), ((0, 1), (1, 0)))
+
     """
     best = problem.evaluate(start(problem, rng))
     failures_max = 4 * len(problem.tuples)

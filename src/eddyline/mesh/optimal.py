@@ -27,6 +27,18 @@ def optimal(problem: MeshProblem) -> Solution:
     classifier has to be grown: none can do better than to send each set of rows that it cannot
     tell apart along the cheapest of the partition's routes. Partitions are looked at in the order
     of that bound, until it exceeds the best mesh.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from eddyline.mesh.training import TrainingSet
+    >>> drops = np.array([[True, False], [False, True]] * 20)
+    >>> training = TrainingSet({"kind": pa.array(["a", "b"] * 20)}, drops, [10.0, 10.0])
+    >>> problem = MeshProblem(training, [np.arange(0, 40, 2), np.arange(1, 40, 2)])
+    >>> found = optimal(problem)
+    >>> found.partition, found.routes
+    ((0, 1), ((0, 1), (1, 0)))
+
     """
     tuples = len(problem.tuples)
     if tuples > TUPLES_MAX:

@@ -26,6 +26,7 @@ from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.static import best_ordering, ordering_cost
 
 CHUNK_ROWS = 2_000
+ARROW_ROWS = 10_000  # of a batch that Spark hands over
 CLOSE_ENOUGH = 1.1
 SELECTIVITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -89,10 +90,14 @@ def _simulate(
     seed: int,
     counted_from: float = 0.5,
 ) -> Run:
-    """Run a policy over phases; count from a share of the last phase on; time the last change."""
+    """Run a policy over phases; count from a share of the last phase on; time the last change.
+
+    With a budget, all is as by default: batches of Spark's size, cut as the router itself cuts them.
+    """
     filters, readers = make_filters([0] * len(cost))
+    chunk_rows = CHUNK_ROWS if budget is None else RouterOptions().chunk_rows
     options = RouterOptions(
-        budget=budget, chunk_rows=CHUNK_ROWS, costs_us=tuple(cost.tolist()), seed=seed
+        budget=budget, chunk_rows=chunk_rows, costs_us=tuple(cost.tolist()), seed=seed
     )
     router = Router(filters, readers, make(), options=options)
     regular = profiled = rows = 0.0
@@ -101,8 +106,12 @@ def _simulate(
         is_last = number == len(phases) - 1
         drops = ~answers[:50_000]
         good_enough = CLOSE_ENOUGH * ordering_cost(best_ordering(drops, cost), drops, cost)
-        for begin in range(0, len(answers), CHUNK_ROWS):
-            part = answers[begin : begin + CHUNK_ROWS]
+        end = 0
+        while end < len(answers):
+            begin = end
+            left_of_batch = ARROW_ROWS - begin % ARROW_ROWS
+            end += CHUNK_ROWS if budget is None else min(router.next_chunk_rows, left_of_batch)
+            part = answers[begin:end]
             before = router.totals.seen.copy(), router.totals.profiled.copy()
             router.route(to_columns(part), len(part))
             if is_last and np.isnan(rows_to_adapt):

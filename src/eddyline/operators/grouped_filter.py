@@ -29,7 +29,7 @@ from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sort
 from eddyline.operators.value_set import ValueSet
 
 # Switching one bit costs about as much as copying this many words.
-WORDS_PER_SWITCH = 2.5
+WORDS_PER_SWITCH = 2.2
 TABLE_BYTES_MAX = 1 << 21
 
 

@@ -347,3 +347,11 @@ def test_a_change_in_time_is_not_taken_for_classes_of_a_running_number(seed):
     assert router.order()[0] == router.operators[2].name
     assert not router.journal.of_kind("classes found")
     assert len(router.journal.of_kind("drift")) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_stay_as_they_are_are_no_drift_while_classes_are_tried(seed):
+    router = make_router("auto", seed)
+    route_all(router, make_data(seed, 60_000)[0])
+    assert router.journal.of_kind("classes kept")
+    assert not router.journal.of_kind("drift")

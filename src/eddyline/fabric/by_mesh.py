@@ -267,6 +267,7 @@ class ByMesh(OneOrder):
         if self.mesh is None and self._swap is None:
             super()._take_up(change, evidence)
         else:  # it is only the default route: nothing to try it on
+            self._drift.restart()
             names = {"before": change.before, "after": change.after}
             self._write("default", {key: self.array.names(order) for key, order in names.items()})
 

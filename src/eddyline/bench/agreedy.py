@@ -92,7 +92,7 @@ def _simulate(
 ) -> Run:
     """Run a policy over phases; count from a share of the last phase on; time the last change.
 
-    With a budget, all is as by default: batches of Spark's size, cut as the router itself cuts them.
+    With a budget, all is as by default: batches of Spark's size, cut as the router cuts them.
     """
     filters, readers = make_filters([0] * len(cost))
     chunk_rows = CHUNK_ROWS if budget is None else RouterOptions().chunk_rows

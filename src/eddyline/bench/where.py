@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bench.harness import Bench, local_spark, ratio, to_noop
+from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, to_noop
 from eddyline.bench.synthetic import draw_answers
 from eddyline.bench.texts import (
     REAL_PREDICATES,
@@ -204,9 +204,7 @@ def _measure(bench: Bench, folder: str, make_case: Callable[[Bench, str], Case])
         "share",
         f"evaluations, weighted by cost: {possible:.2f} times fewer",
     )
-    # The same plan twice in every round: their mean is less noisy than either.
-    twice = (seconds["hand-written"], seconds["hand-written again"])
-    hand_written = [statistics.mean(both) for both in zip(*twice, strict=True)]
+    hand_written = mean_of(seconds["hand-written"], seconds["hand-written again"])
     hand_s = statistics.median(hand_written)
     hand = f"one hand-written Arrow UDF in the best static order ({hand_s:.1f} s)"
     for name, label in (
@@ -258,8 +256,7 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
     seconds = bench.in_turn("one predicate", runs, 3 * bench.rounds)
     about = f"one vectorised predicate, {df.count():,} rows"
     baseline = "the same arrow_udf in df.filter"
-    twice = (seconds["plain"], seconds["again"])
-    both = [statistics.mean(own) for own in zip(*twice, strict=True)]
+    both = mean_of(seconds["plain"], seconds["again"])
     bench.add(f"{about}: el.where / plain", ratio(seconds["el.where"], both), "x", baseline)
     bench.add(
         f"{about}: plain / plain (control)",

@@ -167,6 +167,18 @@ class TestAuto:
         assert router.totals.rows == 0
 
 
+def test_the_first_look_for_classes_is_free_of_charge():
+    """A debt of its size would leave the order unwatched for long: it is paid from the second on."""
+    columns, _ = make_data(3, 1_000, kinds=1)
+    router = make_router("auto")
+    paid = []
+    router.segments[0].budget.pay = paid.append
+    router.train(columns, 1_000)
+    assert paid == []
+    router.train(columns, 1_000)
+    assert len(paid) == 1
+
+
 class TestSwapUnderLoad:
     def test_nothing_is_lost_or_judged_twice(self):
         columns, passed = make_data(0, 60_000)

@@ -222,7 +222,7 @@ def _output_rate(bench: Bench, data: Data, about: str) -> None:
 
 def _overhead(bench: Bench, data: Data) -> None:
     """What classifying, routing and learning take, at several costs of an operator."""
-    probes = (PROBES, 200, 480)
+    probes = (150, 200, 480)  # of some 5 us and more
     cost_us: dict[int, list[float]] = {each: [] for each in probes}
     routing: dict[int, list[float]] = {each: [] for each in probes}
     learning: dict[int, list[float]] = {each: [] for each in probes}

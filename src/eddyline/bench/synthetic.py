@@ -82,8 +82,6 @@ class SyntheticFilter(Operator):
 
     def evaluate(self, batch: Batch, rows: Rows | None) -> Outcome:
         """Probe, then answer."""
-        answers = batch.columns[self.columns[0]].to_numpy()
-        passed = (answers if rows is None else answers[rows]).view(bool)
         if self._probes:
             # Row by row, so that the cost grows with the rows and there is none for the call.
             table = self._table
@@ -91,7 +89,8 @@ class SyntheticFilter(Operator):
                 at = row % INDEX_ENTRIES
                 for _ in range(self._probes):
                     at = table[at]
-        return Outcome(passed)
+        answers = batch.columns[self.columns[0]].to_numpy()
+        return Outcome((answers if rows is None else answers[rows]).view(bool))
 
 
 @functools.cache

@@ -42,7 +42,7 @@ class ByContent(Segment):
 
     Parameters
     ----------
-    operators, indices, budget, write, seed, costs_us
+    operators, first, budget, write, seed, costs_us
         As for `Segment`.
     attributes
         Columns that may tell rows apart: their names, and where they stand in a batch.
@@ -54,7 +54,7 @@ class ByContent(Segment):
     def __init__(
         self,
         operators: Sequence[Operator],
-        indices: Sequence[int],
+        first: int,
         budget: Budget,
         write: Write,
         seed: int,
@@ -62,7 +62,7 @@ class ByContent(Segment):
         attributes: Mapping[str, int],
         options: ContentOptions,
     ) -> None:
-        super().__init__(operators, indices, budget, write, seed, costs_us)
+        super().__init__(operators, first, budget, write, seed, costs_us)
         self.options = options
         #: Attributes that were looked at and found useless, and why.
         self.rejected: dict[str, str] = {}
@@ -147,11 +147,11 @@ class ByContent(Segment):
                 trails += self._profile(batch, rows[profiled], errors, totals)
             regular = self._send(batch, rows[~profiled], errors, totals)
             trails += regular
-        seen, passed = self._book(trails)
+        seen, passed = self._book(trails, totals)
         self.profiling_us, self._looking_us = self._looking_us, 0.0
         left = merge(trails) if trails else rows[:0]
         left_count = batch.rows if left is None else len(left)
-        totals.written_seen[self.array.indices] += self._written.seen(
+        totals.written_seen[self.array.places] += self._written.seen(
             len(rows), left_count, (), seen, passed
         )
         if not self._is_warming_up:
@@ -201,12 +201,10 @@ class ByContent(Segment):
         """Count rows that came to an operator on their usual way."""
         asked, answers = [], []
         for trail in trails:
-            if operator in trail.order:
-                position = trail.order.index(operator)
-                rows = trail.asked[position]
-                if rows is not None:
-                    asked.append(rows)
-                    answers.append(trail.answers[position])
+            for visit in trail.visits:
+                if visit.operator == operator and visit.asked is not None:
+                    asked.append(visit.asked)
+                    answers.append(visit.answers)
         if asked:
             rows, passed = np.concatenate(asked), np.concatenate(answers)
             if len(rows) > COUNTED_A_BATCH:
@@ -242,13 +240,13 @@ class ByContent(Segment):
 
     def _observe(self, trail: Trail, rows: Rows, partitions: IntArray) -> None:
         """Update running selectivities with what a ruster showed."""
-        for number, asked, answers in zip(trail.order, trail.asked, trail.answers, strict=True):
-            attribute = int(self.content.classifier[number])
-            self.calls_by_attribute[self._name_of(attribute)] += len(answers)
+        for visit in trail.visits:
+            attribute = int(self.content.classifier[visit.operator])
+            self.calls_by_attribute[self._name_of(attribute)] += visit.seen
             of_rows = None
-            if attribute != NO_ATTRIBUTE and asked is not None:
-                of_rows = partitions[attribute][np.searchsorted(rows, asked)]
-            self.content.observe(number, answers, of_rows)
+            if attribute != NO_ATTRIBUTE and visit.asked is not None:
+                of_rows = partitions[attribute][np.searchsorted(rows, visit.asked)]
+            self.content.observe(visit.operator, visit.answers, of_rows)
 
     def _default_order(self) -> tuple[int, ...]:
         rank = (1.0 - self.content.overall) / self.array.cost_us()
@@ -312,7 +310,7 @@ class ByContent(Segment):
         rest = tuple(number for number in self._order if number != operator)
         trail = self.array.follow(RToken((operator, *rest)), batch, rows, errors, totals)
         partitions = self._partition(batch, rows, self._candidates())
-        self.content.sample(partitions, trail.answers[0])
+        self.content.sample(partitions, trail.visits[0].answers)
         self._observe(trail, rows, partitions)
         self._detours.add([trail], self.array.cost_us())
         return [trail]

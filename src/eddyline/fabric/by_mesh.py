@@ -47,7 +47,7 @@ class ByMesh(OneOrder):
 
     Parameters
     ----------
-    operators, indices, policy, budget, write, seed, costs_us
+    operators, first, policy, budget, write, seed, costs_us
         As for `OneOrder`.
     attributes
         Columns that may tell classes apart: their names, and where they stand in a batch.
@@ -59,7 +59,7 @@ class ByMesh(OneOrder):
     def __init__(
         self,
         operators: Sequence[Operator],
-        indices: Sequence[int],
+        first: int,
         policy: Policy,
         budget: Budget,
         write: Write,
@@ -68,7 +68,7 @@ class ByMesh(OneOrder):
         attributes: Mapping[str, int],
         options: MeshOptions,
     ) -> None:
-        super().__init__(operators, indices, policy, budget, write, seed, costs_us)
+        super().__init__(operators, first, policy, budget, write, seed, costs_us)
         self.mesh: Mesh | None = None
         self.finder = ClassFinder(attributes, options, seed)
         #: Rows and evaluations of each class of the mesh in use; the default route is the last.
@@ -189,9 +189,9 @@ class ByMesh(OneOrder):
             name: batch.arrow(self.finder.attributes[name], alive) for name in mesh.tree.attributes
         }
         labels = mesh.classify(columns)
-        self._unknown_rows += int(np.count_nonzero(labels == DEFAULT))
         rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
-        counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1)[1:].tolist()
+        unknown, *counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
+        self._unknown_rows += unknown
         large = [label for label, count in enumerate(counts) if count and count >= rows_min]
         rest = len(labels) - sum(counts[label] for label in large)
         if rest:
@@ -288,6 +288,7 @@ class ByMesh(OneOrder):
     ) -> None:
         """Search the profiled rows for classes; put what is found beside what is in use."""
         self._is_refreshing = False
+        is_first = self.finder.looks == 0
         began = time.perf_counter()
         try:
             training = self.finder.training(self.array.cost_us())
@@ -300,7 +301,8 @@ class ByMesh(OneOrder):
         self._look_us = spent_us = (time.perf_counter() - began) * 1e6
         self.profiling_us += spent_us
         totals.profiling_us += spent_us
-        self.budget.pay(self._booked_look_us)
+        if not is_first:  # one debt of that size would leave the order unwatched for long
+            self.budget.pay(self._booked_look_us)
         numbers = {
             "rows": training.rows,
             **found.numbers(),

@@ -32,7 +32,7 @@ class OneOrder(Segment):
 
     Parameters
     ----------
-    operators, indices, budget, write, seed, costs_us
+    operators, first, budget, write, seed, costs_us
         As for `Segment`.
     policy
         Decides the order; already started.
@@ -42,14 +42,14 @@ class OneOrder(Segment):
     def __init__(
         self,
         operators: Sequence[Operator],
-        indices: Sequence[int],
+        first: int,
         policy: Policy,
         budget: Budget,
         write: Write,
         seed: int,
         costs_us: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(operators, indices, budget, write, seed, costs_us)
+        super().__init__(operators, first, budget, write, seed, costs_us)
         self.policy = policy
         self._drift = RateDrift()
         self._trial: Trial | None = None
@@ -82,18 +82,18 @@ class OneOrder(Segment):
         """Return the rows, of those given, that no predicate of the segment drops."""
         order = self.order
         trails = self._travel(batch, alive, errors, totals)
-        seen, passed = self._book(trails)
+        seen, passed = self._book(trails, totals)
         left = merge(trails)
         if self._learns:
             self._learn(batch, trails, seen, passed, totals)
             entered = sum(trail.entered_count for trail in trails)
             order = order if self._is_one_order else ()
             left_count = batch.rows if left is None else len(left)
-            totals.written_seen[self.array.indices] += self._written.seen(
+            totals.written_seen[self.array.places] += self._written.seen(
                 entered, left_count, order, seen, passed
             )
         else:
-            totals.written_seen[self.array.indices] += seen
+            totals.written_seen[self.array.places] += seen
         return left
 
     def knowledge(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class OneOrder(Segment):
             self._burst_due = self._is_cold = False
         self.profiling_us = (time.perf_counter() - began) * 1e6
         totals.profiling_us += self.profiling_us
-        asked = (totals.profiled - asked_before)[self.array.indices]
+        asked = (totals.profiled - asked_before)[self.array.places]
         self.budget.pay(self.array.booked_us(self.profiling_us, asked))
         return tuples
 

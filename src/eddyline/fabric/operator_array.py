@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,35 @@ from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.profile import CostModel
 
 
+class Visit(NamedTuple):
+    """What an operator made of a ruster.
+
+    Parameters
+    ----------
+    operator
+        Its number.
+    asked
+        The rows it was asked about; None for all rows of the batch.
+    answers
+        What it said about them: True keeps the row.
+    seen, passed
+        How many these were, and how many it kept.
+    busy_us
+        Time spent inside the operator.
+    own_us
+        The same without making Python objects, which whoever comes after it uses as well.
+
+    """
+
+    operator: int
+    asked: Rows | None
+    answers: BoolArray
+    seen: int
+    passed: int
+    busy_us: float
+    own_us: float
+
+
 @dataclass(slots=True)
 class Trail:
     """Where a ruster went, and what became of its rows.
@@ -31,32 +61,45 @@ class Trail:
         The rows at the start; None for all rows of the batch.
     entered_count
         How many these are.
-    order
-        The operators visited, in the order of the visits.
-    seen, passed
-        Rows that reached each operator, and that it let through.
-    asked
-        The rows that each visited operator was asked about.
-    answers
-        What it said about them: True keeps the row.
+    visits
+        The operators visited, one after the other.
     alive
         The rows that are left in the end.
+    counts
+        Rows that reached each operator, and rows that it let through.
+    busy_us
+        Time spent inside each operator.
+
     """
 
     entered: Rows | None
     entered_count: int
-    seen: IntArray
-    passed: IntArray
-    order: list[int] = field(default_factory=list)
-    asked: list[Rows | None] = field(default_factory=list)
-    answers: list[BoolArray] = field(default_factory=list)
-    alive: Rows | None = None
-    busy_us: float = 0.0
+    visits: list[Visit]
+    alive: Rows | None
+    counts: IntArray
+    busy_us: FloatArray
+
+    @property
+    def order(self) -> list[int]:
+        """The operators visited, in the order of the visits."""
+        return [visit.operator for visit in self.visits]
+
+    @property
+    def seen(self) -> IntArray:
+        """Rows that reached each operator."""
+        seen: IntArray = self.counts[0]
+        return seen
+
+    @property
+    def passed(self) -> IntArray:
+        """Rows that each operator let through."""
+        passed: IntArray = self.counts[1]
+        return passed
 
     def positions_of_drop(self, rows: Rows) -> IntArray:
         """Return at which visit each row was dropped; the number of visits if at none."""
-        dropped_at = np.full(len(rows), len(self.order), dtype=np.int64)
-        survivors = [*self.asked[1:], self.alive]
+        dropped_at = np.full(len(rows), len(self.visits), dtype=np.int64)
+        survivors = [*(visit.asked for visit in self.visits[1:]), self.alive]
         for position in range(len(survivors) - 1, -1, -1):
             left = survivors[position]
             if left is None:  # nothing dropped up to here
@@ -75,8 +118,8 @@ class OperatorArray:
     ----------
     operators
         In written order.
-    indices
-        Their positions among all operators of the router, for its totals.
+    first
+        The position of the first of them among all operators of the router, for its totals.
     costs_us
         What the operators cost, if that is not to be measured.
 
@@ -85,11 +128,11 @@ class OperatorArray:
     def __init__(
         self,
         operators: Sequence[Operator],
-        indices: Sequence[int],
+        first: int,
         costs_us: Sequence[float] | None = None,
     ) -> None:
         self.operators = list(operators)
-        self.indices = np.array(indices)
+        self.places = slice(first, first + len(self.operators))
         self.costs = [CostModel() for _ in self.operators]
         self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
 
@@ -124,42 +167,37 @@ class OperatorArray:
         totals: Totals,
     ) -> Trail:
         """Send rows along the token's route until nothing is left of one or the other."""
-        operators = len(self.operators)
-        count = batch.rows if rows is None else len(rows)
-        trail = Trail(
-            rows, count, np.zeros(operators, dtype=np.int64), np.zeros(operators, dtype=np.int64)
-        )
-        seen, passed, indices, clock = trail.seen, trail.passed, self.indices, time.perf_counter
-        busy_us = [0.0] * operators
-        alive = rows
+        entered_count = count = batch.rows if rows is None else len(rows)
+        alive, clock = rows, time.perf_counter
+        visits: list[Visit] = []
         while count and token:
             number = token.pop()
             converting_us = batch.converting_us
             began = clock()
             outcome, failed = errors.ask(self.operators[number], batch, alive)
-            elapsed_us = (clock() - began) * 1e6
-            own_us = elapsed_us - (batch.converting_us - converting_us)
-            self.costs[number].add(count, own_us)
+            busy_us = (clock() - began) * 1e6
+            own_us = busy_us - (batch.converting_us - converting_us)
             answers = outcome.passed
             kept = answers.nonzero()[0]
             left = len(kept)
-            token.feed_back(number, count, count - left, own_us / count)
-            trail.order.append(number)
-            trail.asked.append(alive)
-            trail.answers.append(answers)
-            seen[number], passed[number] = count, left
-            busy_us[number] = elapsed_us
+            visits.append(Visit(number, alive, answers, count, left, busy_us, own_us))
             if failed:
-                totals.failed[indices[number]] += failed
+                totals.failed[self.places.start + number] += failed
             if left < count:
                 alive = kept if alive is None else alive[kept]
             count = left
-        trail.alive = alive
-        trail.busy_us = sum(busy_us)
-        totals.busy_us[indices] += busy_us
-        totals.seen[indices] += seen
-        totals.passed[indices] += passed
-        return trail
+        counts, busy_by_operator_us = self._sum_up(token, visits)
+        return Trail(rows, entered_count, visits, alive, counts, busy_by_operator_us)
+
+    def _sum_up(self, token: RToken, visits: Iterable[Visit]) -> tuple[IntArray, FloatArray]:
+        """Take note of what each operator cost, and of how many rows it dropped."""
+        counts = np.zeros((2, len(self.operators)), dtype=np.int64)
+        busy_us = np.zeros(len(self.operators))
+        for number, _, _, seen, passed, spent_us, own_us in visits:
+            counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
+            self.costs[number].add(seen, own_us)
+            token.feed_back(number, seen, seen - passed, own_us / seen)
+        return counts, busy_us
 
     def drops(self, number: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
         """Ask an operator about rows only to learn; an error of theirs is no error."""
@@ -171,5 +209,5 @@ class OperatorArray:
             return np.zeros(len(rows), dtype=bool)
         elapsed_us = (time.perf_counter() - began) * 1e6
         self.costs[number].add(len(rows), elapsed_us - (batch.converting_us - converting_us))
-        totals.profiled[self.indices[number]] += len(rows)
+        totals.profiled[self.places.start + number] += len(rows)
         return dropped

@@ -31,6 +31,8 @@ CHUNK_US = 100_000.0
 STEADY_CHUNKS = 8
 STEADY_FACTOR = 4
 ADVANCE_US = 10_000.0
+#: Records after which rows take the same ways as before.
+OF_NO_CONSEQUENCE = ("budget", "default", "no classes")
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class Router:
             make_segment(
                 AsWritten() if run[0] in pinned else policy,
                 [self.operators[index] for index in run],
-                run,
+                run[0],
                 Budget(self.options.budget, ADVANCE_US),
                 self._write,
                 (int(seeds[2 * number]), int(seeds[2 * number + 1])),
@@ -246,7 +248,8 @@ class Router:
         return max(wanted, min(CHUNK_ROWS_MIN, 2 * self._rows_next, self.options.chunk_rows))
 
     def _write(self, kind: str, numbers: dict[str, Any]) -> None:
-        self._rows_at_decision = self._rows
+        if kind not in OF_NO_CONSEQUENCE:
+            self._rows_at_decision = self._rows
         self.journal.write(Record(kind, self._rows, numbers, self._where))
 
 

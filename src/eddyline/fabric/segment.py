@@ -34,8 +34,8 @@ class Segment(abc.ABC):
     ----------
     operators
         The predicates, in written order.
-    indices
-        Their positions among all predicates of the router.
+    first
+        The position of the first of them among all predicates of the router.
     budget
         Limits the time spent on profiling.
     write
@@ -50,13 +50,13 @@ class Segment(abc.ABC):
     def __init__(
         self,
         operators: Sequence[Operator],
-        indices: Sequence[int],
+        first: int,
         budget: Budget,
         write: Write,
         seed: int,
         costs_us: Sequence[float] | None = None,
     ) -> None:
-        self.array = OperatorArray(operators, indices, costs_us)
+        self.array = OperatorArray(operators, first, costs_us)
         self.budget = budget
         # Of the last batch: time inside predicates, the same as booked, time for profiling.
         self.busy_us = self.booked_us = self.profiling_us = 0.0
@@ -99,12 +99,20 @@ class Segment(abc.ABC):
         totals.passed[0] += int(np.count_nonzero(outcome.passed))
         return outcome.passed
 
-    def _book(self, trails: Sequence[Trail]) -> tuple[IntArray, IntArray]:
+    def _book(self, trails: Sequence[Trail], totals: Totals) -> tuple[IntArray, IntArray]:
         """Add up what the rusters of a batch did; fill the budget; return rows seen and passed."""
-        seen = sum((trail.seen for trail in trails), np.zeros(len(self.array), dtype=np.int64))
-        passed = sum((trail.passed for trail in trails), np.zeros(len(self.array), dtype=np.int64))
+        counts = np.zeros((2, len(self.array)), dtype=np.int64)
+        busy_us = np.zeros(len(self.array))
+        for trail in trails:
+            counts += trail.counts
+            busy_us += trail.busy_us
+        seen, passed = counts
+        places = self.array.places
+        totals.seen[places] += seen
+        totals.passed[places] += passed
+        totals.busy_us[places] += busy_us
         self._rows += sum(trail.entered_count for trail in trails)
-        self.busy_us = sum(trail.busy_us for trail in trails)
+        self.busy_us = float(busy_us.sum())
         self.booked_us = self.array.booked_us(self.busy_us, seen)
         self.budget.earn(self.booked_us)
         self.profiling_us = 0.0

@@ -61,7 +61,7 @@ def policy_name(policy: RoutingPolicy) -> str:
 def make_segment(
     policy: RoutingPolicy,
     operators: Sequence[Operator],
-    indices: Sequence[int],
+    first: int,
     budget: Budget,
     write: Write,
     seeds: tuple[int, int],
@@ -77,14 +77,14 @@ def make_segment(
     can_classify = bool(attributes) and len(operators) > 1
     if can_classify and (policy == "content" or isinstance(policy, ContentOptions)):
         options = policy if isinstance(policy, ContentOptions) else ContentOptions()
-        return ByContent(operators, indices, budget, write, seeds[1], costs_us, attributes, options)
+        return ByContent(operators, first, budget, write, seeds[1], costs_us, attributes, options)
     ordering = make_policy("auto" if finds_classes(policy) else policy)
     ordering.start(len(operators), seed=seeds[0])
     if can_classify and finds_classes(policy):
         mesh_options = policy if isinstance(policy, MeshOptions) else MeshOptions()
         return ByMesh(
             operators,
-            indices,
+            first,
             ordering,
             budget,
             write,
@@ -93,4 +93,4 @@ def make_segment(
             attributes,
             mesh_options,
         )
-    return OneOrder(operators, indices, ordering, budget, write, seeds[1], costs_us)
+    return OneOrder(operators, first, ordering, budget, write, seeds[1], costs_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 QUANTILE = 0.3
+CALLS_BETWEEN = 4  # a few more calls hardly move a quantile, and sorting them all takes time
 
 
 class CostModel:
@@ -33,7 +34,8 @@ class CostModel:
 
     def __init__(self, calls: int = 32) -> None:
         self._calls: deque[tuple[float, int]] = deque(maxlen=calls)
-        self._per_row_us: float | None = None
+        self._per_row_us = 0.0
+        self._new_calls = 0
 
     @property
     def known(self) -> bool:
@@ -44,13 +46,14 @@ class CostModel:
         """Take one measured call into account."""
         if rows:
             self._calls.append((elapsed_us / rows, rows))
-            self._per_row_us = None
+            self._new_calls += 1
 
     @property
     def per_row_us(self) -> float:
         """The cost of one row."""
-        if self._per_row_us is None:
+        if self._new_calls >= (CALLS_BETWEEN if len(self._calls) > 2 * CALLS_BETWEEN else 1):
             self._per_row_us = self._quantile()
+            self._new_calls = 0
         return self._per_row_us
 
     def _quantile(self) -> float:

@@ -115,8 +115,9 @@ class Report:
         The orders in use, most used first, each with the number of workers that use it.
     changes
         The journal's records of changes of the order.
-    profiling_us, routing_us
-        Time spent on evaluating rows only to learn from, and on routing and deciding.
+    profiling_us, deciding_us, routing_us
+        Time spent on evaluating rows only to learn from, on drawing conclusions, and on telling
+        rows apart and sending them on their way.
     budget
         What profiling may take, as a share of the time inside predicates.
     classes
@@ -145,6 +146,7 @@ class Report:
     orders: Sequence[tuple[list[str], int]] = ()
     changes: Sequence[Record] = field(default_factory=list)
     profiling_us: float = 0.0
+    deciding_us: float = 0.0
     routing_us: float = 0.0
     budget: float | None = None
     classes: Sequence[ClassLine] = ()
@@ -178,8 +180,12 @@ class Report:
     @property
     def overhead(self) -> float:
         """Share of the time that went into routing, profiling and learning."""
-        whole_us = self.busy_us + self.profiling_us + self.routing_us
-        return (self.profiling_us + self.routing_us) / whole_us if whole_us else 0.0
+        whole_us = self.busy_us + self._overhead_us
+        return self._overhead_us / whole_us if whole_us else 0.0
+
+    @property
+    def _overhead_us(self) -> float:
+        return self.profiling_us + self.deciding_us + self.routing_us
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -193,6 +199,7 @@ class Report:
             "evaluations_by_spark": self.evaluations_by_spark,
             "busy_us": self.busy_us,
             "profiling_us": self.profiling_us,
+            "deciding_us": self.deciding_us,
             "routing_us": self.routing_us,
             "overhead": self.overhead,
             "budget": self.budget,
@@ -231,7 +238,7 @@ class Report:
             f" | about {self.evaluations_as_written:,} in the written order"
             f" | {self.evaluations_by_spark:,} in Spark's own filter",
             f"time in predicates {self.busy_us / 1e6:.2f} s, routing and learning "
-            f"{(self.profiling_us + self.routing_us) / 1e6:.2f} s ({self.overhead:.1%})",
+            f"{self._overhead_us / 1e6:.2f} s ({self.overhead:.1%})",
         ]
         if self.orders:
             shown = [

@@ -34,7 +34,8 @@ def make() -> Report:
             Record("reverted", 30, CHANGE, "worker 1"),
         ],
         profiling_us=100.0,
-        routing_us=300.0,
+        deciding_us=50.0,
+        routing_us=250.0,
         budget=0.01,
     )
 

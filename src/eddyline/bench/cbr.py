@@ -239,10 +239,9 @@ def _operator_cost(bench: Bench, scale: int) -> None:
             "x",
             f"control {ratio(seconds['again'], seconds['one order']):.3f}",
         )
-        overhead_us = totals.profiling_us + totals.routing_us
         bench.add(
             f"fig 10: operators of {cost_us:.1f} us: routing and learning",
-            100 * overhead_us / (busy_us + overhead_us),
+            100 * totals.overhead_us / (busy_us + totals.overhead_us),
             "% of time",
             None,
             "4-5",

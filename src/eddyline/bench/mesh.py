@@ -231,10 +231,11 @@ def _overhead(bench: Bench, data: Data) -> None:
             *_, router = _route(data, "mesh", each, knowledge=_train(data, each))
             totals = router.totals
             busy_us = float(totals.busy_us.sum())
-            whole_us = busy_us + totals.routing_us + totals.profiling_us
+            whole_us = busy_us + totals.overhead_us
             cost_us[each].append(busy_us / float(totals.seen.sum()))
             routing[each].append(100 * totals.routing_us / whole_us)
-            learning[each].append(100 * totals.profiling_us / whole_us)
+            learning_us = totals.profiling_us + totals.deciding_us
+            learning[each].append(100 * learning_us / whole_us)
             advance()
     for each in probes:
         label = f"fig 10 c: operators of {statistics.median(cost_us[each]):.1f} us"

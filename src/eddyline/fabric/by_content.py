@@ -154,9 +154,11 @@ class ByContent(Segment):
         totals.written_seen[self.array.places] += self._written.seen(
             len(rows), left_count, (), seen, passed
         )
+        began = time.perf_counter()
         if not self._is_warming_up:
             self._measure(regular)
             self._advance()
+        self._book_deciding((time.perf_counter() - began) * 1e6, totals)
         return left
 
     @property

@@ -35,6 +35,8 @@ from eddyline.profile.promise import BrokenPromise
 
 RUSTER_ROWS_MIN = 100
 LOOK_ROWS = 192
+LOOKS_SOON = 4
+LOOK_US = 20_000.0  # what a look takes, until one was timed
 LOOK_ROWS_A_BATCH = 64
 CHEAP_LOOK_US = 10_000.0
 SEARCH_SECONDS = 0.25  # while rows are waiting
@@ -81,7 +83,8 @@ class ByMesh(OneOrder):
         self._swap: SideBySide | None = None
         self._refusals = 0
         self._barred_until_rows = 0
-        self._look_us = 0.0
+        self._look_us = LOOK_US
+        self._useful_since_look_us = 0.0
         self._is_refreshing = False
         self._labels: list[int] = []
         self._unknown_rows = 0
@@ -230,6 +233,7 @@ class ByMesh(OneOrder):
         totals: Totals,
     ) -> None:
         self._count_classes(trails)
+        self._useful_since_look_us += self.booked_us
         super()._learn(batch, trails, seen, passed, totals)
         if self._swap is not None:
             if self._swap.is_over:
@@ -245,8 +249,16 @@ class ByMesh(OneOrder):
             return False
         if self._rows < self._barred_until_rows:
             return False
-        is_first = self.finder.looks == 0
-        return is_first or self.budget.allows_urgent(self._booked_look_us)
+        if self.finder.looks == 0:
+            return True
+        if self._is_pressing:
+            return self.budget.allows_urgent(self._booked_look_us)
+        return self.budget.allows_in_calm(self._booked_look_us, self._useful_since_look_us)
+
+    @property
+    def _is_pressing(self) -> bool:
+        """Whether classes are wanted soon: not if they keep their promise, or were in vain."""
+        return self._is_refreshing or (self.mesh is None and self.finder.looks < LOOKS_SOON)
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         self.finder.add(batch, rows, np.zeros((len(rows), len(self.array)), dtype=bool))
@@ -287,8 +299,10 @@ class ByMesh(OneOrder):
         progress: Progress | None = None,
     ) -> None:
         """Search the profiled rows for classes; put what is found beside what is in use."""
+        # One debt of that size, at the start or for nothing, would leave the order unwatched.
+        is_paid = self.finder.looks > 0 and self._is_pressing
         self._is_refreshing = False
-        is_first = self.finder.looks == 0
+        self._useful_since_look_us = 0.0
         began = time.perf_counter()
         try:
             training = self.finder.training(self.array.cost_us())
@@ -301,7 +315,7 @@ class ByMesh(OneOrder):
         self._look_us = spent_us = (time.perf_counter() - began) * 1e6
         self.profiling_us += spent_us
         totals.profiling_us += spent_us
-        if not is_first:  # one debt of that size would leave the order unwatched for long
+        if is_paid:
             self.budget.pay(self._booked_look_us)
         numbers = {
             "rows": training.rows,

@@ -85,7 +85,10 @@ class OneOrder(Segment):
         seen, passed = self._book(trails, totals)
         left = merge(trails)
         if self._learns:
+            began = time.perf_counter()
             self._learn(batch, trails, seen, passed, totals)
+            learning_us = (time.perf_counter() - began) * 1e6
+            self._book_deciding(learning_us - self.profiling_us, totals)
             entered = sum(trail.entered_count for trail in trails)
             order = order if self._is_one_order else ()
             left_count = batch.rows if left is None else len(left)

@@ -230,8 +230,8 @@ class Router:
         self._rows += batch.rows
         self.totals.rows += batch.rows
         self.totals.kept += int(np.count_nonzero(verdict))
-        busy_us = sum(segment.busy_us + segment.profiling_us for segment in self.segments)
-        self.totals.routing_us += max(0.0, (time.perf_counter() - began) * 1e6 - busy_us)
+        booked_us = sum(s.busy_us + s.profiling_us + s.deciding_us for s in self.segments)
+        self.totals.routing_us += max(0.0, (time.perf_counter() - began) * 1e6 - booked_us)
         return verdict
 
     def _settle(self, errors: HeldErrors, batch: Batch, alive: Rows) -> BoolArray:

@@ -58,8 +58,8 @@ class Segment(abc.ABC):
     ) -> None:
         self.array = OperatorArray(operators, first, costs_us)
         self.budget = budget
-        # Of the last batch: time inside predicates, the same as booked, time for profiling.
-        self.busy_us = self.booked_us = self.profiling_us = 0.0
+        # Of the last batch: time inside predicates, the same as booked, for profiling, deciding.
+        self.busy_us = self.booked_us = self.profiling_us = self.deciding_us = 0.0
         self._write = write
         self._rng = np.random.default_rng(seed)
         self._rows = 0
@@ -98,6 +98,10 @@ class Segment(abc.ABC):
         totals.written_seen[0] += batch.rows
         totals.passed[0] += int(np.count_nonzero(outcome.passed))
         return outcome.passed
+
+    def _book_deciding(self, spent_us: float, totals: Totals) -> None:
+        self.deciding_us = max(0.0, spent_us)
+        totals.deciding_us += self.deciding_us
 
     def _book(self, trails: Sequence[Trail], totals: Totals) -> tuple[IntArray, IntArray]:
         """Add up what the rusters of a batch did; fill the budget; return rows seen and passed."""

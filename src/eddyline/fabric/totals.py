@@ -30,9 +30,10 @@ class Totals:
         Rows evaluated only to learn from, by predicate.
     written_seen
         Estimate of the rows that would have reached each predicate in the written order.
-    profiling_us, routing_us
-        Time spent on evaluating rows only to learn from; on everything else that is not a
-        predicate: choosing the order, keeping track of rows, deciding.
+    profiling_us, deciding_us, routing_us
+        Time spent on evaluating rows only to learn from, and on looking for classes in them; on
+        telling the policy, watching for drift and deciding; on everything else that is not a
+        predicate: telling rows apart, sending them on their way, counting.
 
     Examples
     --------
@@ -48,6 +49,7 @@ class Totals:
     rows: int = 0
     kept: int = 0
     profiling_us: float = 0.0
+    deciding_us: float = 0.0
     routing_us: float = 0.0
     seen: IntArray = field(init=False)
     passed: IntArray = field(init=False)
@@ -61,6 +63,11 @@ class Totals:
             setattr(self, name, np.zeros(self.predicates, dtype=np.int64))
         for name in _FLOATS:
             setattr(self, name, np.zeros(self.predicates))
+
+    @property
+    def overhead_us(self) -> float:
+        """Time spent on anything but the predicates, for rows that had to be judged."""
+        return self.profiling_us + self.deciding_us + self.routing_us
 
     def add(self, other: Totals) -> None:
         """Add another router's sums to these."""
@@ -87,6 +94,6 @@ class Totals:
         return totals
 
 
-_SCALARS = ("rows", "kept", "profiling_us", "routing_us")
+_SCALARS = ("rows", "kept", "profiling_us", "deciding_us", "routing_us")
 _INTS = ("seen", "passed", "failed", "profiled")
 _FLOATS = ("busy_us", "written_seen")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SAVED_MAX_US = 250_000.0
 CREDIT_SHARE = 0.05
+CALM_SHARE = 0.25
 
 
 class Budget:
@@ -13,7 +14,8 @@ class Budget:
     profiling, half to the purse for urgent profiling, when the rows have changed; once that one can
     pay for the next urgent profile, everything goes to the other. Profiling may start when its
     purse is not empty, and what it really took is paid afterwards, so that one dear profile is
-    made up for by a longer pause. An urgent profile may also be had on credit, if it costs little
+    made up for by a longer pause. What can wait is paid from neither: it may take a quarter of the
+    share, of all the work since it was done last. An urgent profile may also be had on credit, if it costs little
     beside the work done since the last credit. The purses are capped: a long quiet time does not
     pay for a long splurge.
 
@@ -35,6 +37,8 @@ class Budget:
     True
     >>> budget.allows_urgent(300.0), budget.allows_urgent(150.0)
     (False, True)
+    >>> budget.allows_in_calm(20.0, useful_us=5_000.0)
+    True
 
     """
 
@@ -81,3 +85,7 @@ class Budget:
             return False
         self._useful_since_credit_us = 0.0
         return True
+
+    def allows_in_calm(self, expected_us: float, useful_us: float) -> bool:
+        """Say whether what can wait may be done, after so much work since the last time."""
+        return self.share is None or expected_us <= CALM_SHARE * self.share * useful_us

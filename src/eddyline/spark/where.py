@@ -362,6 +362,7 @@ class Where:
                 **self._learnt.rejected(),
             },
             profiling_us=totals.profiling_us,
+            deciding_us=totals.deciding_us,
             routing_us=totals.routing_us,
             budget=self._options.budget,
         )

@@ -81,7 +81,7 @@ class TestNativePlane:
     def test_a_sample_replaces_the_pilot_also_for_streams(self, spark, kinds, expected, tmp_path):
         kinds.write.parquet(str(tmp_path / "in"))
         stream = spark.readStream.schema(kinds.schema).parquet(str(tmp_path / "in"))
-        f = el.where(*CONDITIONS, sample=kinds.limit(2_000), seed=0)
+        f = el.where(*CONDITIONS, sample=kinds.orderBy("id").limit(2_000), seed=0)
         query = (
             stream.transform(f)
             .writeStream.format("parquet")
@@ -92,6 +92,7 @@ class TestNativePlane:
         query.awaitTermination()
         assert ids(spark.read.parquet(str(tmp_path / "out"))) == expected
         assert len(f.report().classes) == 3
+        assert f.report().rejected["id"].startswith("monotone")  # it will never be met again
 
     def test_a_stream_without_a_sample_runs_as_written_and_says_so(self, spark, kinds, tmp_path):
         kinds.limit(10).write.parquet(str(tmp_path / "in"))

@@ -168,7 +168,7 @@ class TestAuto:
 
 
 def test_the_first_look_for_classes_is_free_of_charge():
-    """A debt of its size would leave the order unwatched for long: it is paid from the second on."""
+    """A debt of its size would leave the order unwatched for long: the second is paid."""
     columns, _ = make_data(3, 1_000, kinds=1)
     router = make_router("auto")
     paid = []
@@ -237,6 +237,17 @@ class TestContent:
         assert segment.knowledge()["pairs"] == {f"p{n}": "kind" for n in range(3)}
         assert segment.rejected["id"].startswith("monotone")
         assert router.totals.seen.sum() / 60_000 < 1.6
+
+    def test_an_attribute_that_told_nothing_at_first_is_looked_at_again(self):
+        columns, _ = make_data(0, 30_000)
+        columns[OPERATORS + 1] = pa.array(["same"] * 30_000)
+        router = make_router("content")
+        route_all(router, columns)
+        segment = router.segments[0]
+        assert segment.rejected["kind"] == "constant"
+        route_all(router, make_data(1, 90_000)[0])
+        assert "kind" not in segment.rejected
+        assert segment.knowledge()["pairs"] == {f"p{n}": "kind" for n in range(3)}
 
     def test_a_pair_is_kept_only_if_rows_cost_less_with_it(self):
         columns, _ = make_data(0, 60_000)

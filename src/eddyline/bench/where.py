@@ -242,6 +242,7 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
     import pyarrow.compute as pc
     from pyspark.sql import functions as F
 
+    local_spark()  # a UDF cannot be declared without
     rng = np.random.default_rng(bench.seed)
     has_word = word_predicate(0, extra_scans=1)
 

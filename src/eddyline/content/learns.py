@@ -197,9 +197,10 @@ class ContentLearns:
         if best == NO_ATTRIBUTE or scores[best] <= least:
             best = NO_ATTRIBUTE
         self.classifier[operator] = best
-        sampled = self.rows_in[0].sum() if len(self.rows_in) else 0
-        if sampled and not self._is_observed[operator]:
-            self.overall[operator] = self.rows_out[0].sum() / sampled
+        longest = _longest_counted(self.rows_in)
+        if longest is not None and not self._is_observed[operator]:
+            sampled = self.rows_in[longest].sum()
+            self.overall[operator] = self.rows_out[longest].sum() / sampled
         if best not in (NO_ATTRIBUTE, before):  # else the running values are the better ones
             into, out = self.rows_in[best], self.rows_out[best]
             self.detailed[operator] = np.where(
@@ -221,12 +222,20 @@ class ContentLearns:
         """Judge the operator by its overall selectivity again."""
         self.classifier[operator] = NO_ATTRIBUTE
 
+    def take_up(self, attribute: int) -> None:
+        """Look at an attribute again that was pruned; nothing was counted by it meanwhile."""
+        self.pruned_attributes[attribute] = False
+        self.rows_in[attribute] = self.rows_out[attribute] = 0
+        for kept_in, kept_out in self._kept_counts.values():
+            kept_in[attribute] = kept_out[attribute] = 0
+
     def begin(self, operator: int) -> None:
         """Start to profile an operator, with empty counts or with those of its last turn."""
         if self.options.keeps_counts:
             self._kept_counts[self.profiled] = self.rows_in.copy(), self.rows_out.copy()
             before_in, before_out = self._kept_counts[operator]
-            rows = int(before_in[0].sum()) if len(before_in) else 0
+            longest = _longest_counted(before_in)
+            rows = 0 if longest is None else int(before_in[longest].sum())
             divisor = 2 if rows > COUNTED_ROWS_MAX else 1
             self.rows_in[:], self.rows_out[:] = before_in // divisor, before_out // divisor
         else:
@@ -289,6 +298,11 @@ class ContentLearns:
         kept_by = memory**into
         share = counts[:, 1] / np.maximum(into, 1)
         self.detailed[operator] = kept_by * self.detailed[operator] + (1 - kept_by) * share
+
+
+def _longest_counted(rows_in: IntArray) -> int | None:
+    """Return the attribute by which most rows were counted; some may have been taken up later."""
+    return int(rows_in.sum(axis=1).argmax()) if rows_in.any() else None
 
 
 def routes_by_rank(

@@ -49,6 +49,28 @@ class ByContent(Segment):
     options
         Parameters of Content-Learns.
 
+    Examples
+    --------
+    Rows of one kind are dropped by the first predicate, rows of the other by the second:
+
+    >>> import pyarrow as pa
+    >>> from eddyline.fabric import Router, RouterOptions
+    >>> from eddyline.operators import ArrowPredicate, ColumnReader
+    >>> columns = [
+    ...     pa.array([False, True] * 500),
+    ...     pa.array([True, False] * 500),
+    ...     pa.array(["a", "b"] * 500)]
+    >>> router = Router(
+    ...     [ArrowPredicate("p", (0,), lambda answer: answer),
+    ...      ArrowPredicate("q", (1,), lambda answer: answer)],
+    ...     [ColumnReader("p"), ColumnReader("q"), ColumnReader("kind")],
+    ...     "content",
+    ...     options=RouterOptions(costs_us=(10.0, 10.0), seed=0),
+    ...     attributes={"kind": 2})
+    >>> router.train(columns, rows=1_000)
+    >>> router.segments[0].knowledge()["pairs"]
+    {'p': 'kind', 'q': 'kind'}
+
     """
 
     def __init__(
@@ -265,15 +287,19 @@ class ByContent(Segment):
     # --- learning ---------------------------------------------------------------------------
 
     def _prune(self, batch: Batch, rows: Rows) -> None:
-        """Look at the first rows for attributes that cannot help."""
+        """Look at some rows for attributes that cannot help, and for those that now can."""
         self._is_pruned = True
+        useless = {}
         for attribute, column in enumerate(self._columns):
             why = useless_attribute(batch.arrow(column, rows))
             if why is not None:
-                self.rejected[self._names[attribute]] = why
+                useless[self._names[attribute]] = why
                 self.content.pruned_attributes[attribute] = True
-        if self.rejected:
-            self._write("attributes pruned", {"rejected": dict(self.rejected)})
+            elif self.content.pruned_attributes[attribute]:
+                self.content.take_up(attribute)
+        if useless.keys() != self.rejected.keys():
+            self._write("attributes pruned", {"rejected": dict(useless)})
+        self.rejected = useless
 
     def _candidates(self) -> list[int]:
         return np.flatnonzero(~self.content.pruned_attributes).tolist()
@@ -375,7 +401,10 @@ class ByContent(Segment):
         self._set_probability()
         self._is_checking = False
         self._with, self._without, self._detours = _Rate(), _Rate(), _Rate()
-        self.content.begin(self.content.next_operator(self.array.cost_us()))
+        operator = self.content.next_operator(self.array.cost_us())
+        # After a round, what seemed useless in some rows is looked at again in others.
+        self._is_pruned = operator > self.content.profiled
+        self.content.begin(operator)
 
     def _name_of(self, attribute: int) -> str | None:
         return None if attribute == NO_ATTRIBUTE else self._names[attribute]

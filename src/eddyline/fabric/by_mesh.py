@@ -56,6 +56,28 @@ class ByMesh(OneOrder):
     options
         Of the search for a mesh.
 
+    Examples
+    --------
+    Rows of one kind are dropped by the first predicate, rows of the other by the second:
+
+    >>> from eddyline.fabric import Router, RouterOptions
+    >>> from eddyline.operators import ArrowPredicate, ColumnReader
+    >>> columns = [
+    ...     pa.array([False, True] * 500),
+    ...     pa.array([True, False] * 500),
+    ...     pa.array(["a", "b"] * 500)]
+    >>> router = Router(
+    ...     [ArrowPredicate("p", (0,), lambda answer: answer),
+    ...      ArrowPredicate("q", (1,), lambda answer: answer)],
+    ...     [ColumnReader("p"), ColumnReader("q"), ColumnReader("kind")],
+    ...     "mesh",
+    ...     options=RouterOptions(costs_us=(10.0, 10.0), seed=0),
+    ...     attributes={"kind": 2})
+    >>> router.train(columns, rows=1_000)
+    >>> print(*router.segments[0].mesh.words(["p", "q"]), sep="\\n")
+    kind = a -> p, q
+    kind != a -> q, p
+
     """
 
     def __init__(

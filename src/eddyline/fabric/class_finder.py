@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections import deque
 from collections.abc import Mapping
 
@@ -40,8 +41,9 @@ class ClassFinder:
         self.options = options
         self._seed = seed
         self._rows: deque[tuple[dict[str, pa.Array], BoolArray, Rows]] = deque()
-        self._batch: Batch | None = None
-        self._rows_before = 0
+        # The newest batch, only to know it again: it must not live longer for that.
+        self._newest: weakref.ref[Batch] | None = None
+        self._rows_before = self._rows_of_newest = 0
         self._count = 0
         self._new = 0
         self._looked_at = 0
@@ -61,9 +63,9 @@ class ClassFinder:
         """Remember profiled rows; the oldest are forgotten."""
         if len(rows) == 0:
             return
-        if batch is not self._batch:
-            self._rows_before += self._batch.rows if self._batch is not None else 0
-            self._batch = batch
+        if self._newest is None or self._newest() is not batch:
+            self._rows_before += self._rows_of_newest
+            self._newest, self._rows_of_newest = weakref.ref(batch), batch.rows
         columns = {name: batch.arrow(at, rows) for name, at in self.attributes.items()}
         self._rows.append((columns, drops, rows + self._rows_before))
         self._count += len(rows)

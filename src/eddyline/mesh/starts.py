@@ -3,6 +3,22 @@
 References
 ----------
 Nehme et al., Multi-route query processing and optimization, 2013, section 4.7.
+
+Examples
+--------
+Four training tuples, two of each kind; the kinds are dropped by different operators:
+
+>>> import pyarrow as pa
+>>> from eddyline.mesh.training import TrainingSet
+>>> drops = np.array([[True, False], [False, True]] * 20)
+>>> training = TrainingSet({"kind": pa.array(["a", "b"] * 20)}, drops, [10.0, 10.0])
+>>> problem = MeshProblem(training, [np.arange(first, 40, 4) for first in range(4)])
+>>> for name in ("content", "route", "extreme-1", "extreme-n"):
+...     print(name, STARTS[name](problem, np.random.default_rng(0)))
+content (0, 1, 0, 1)
+route (0, 1, 0, 1)
+extreme-1 (0, 0, 0, 0)
+extreme-n (0, 1, 2, 3)
 """
 
 from __future__ import annotations

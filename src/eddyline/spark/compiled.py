@@ -30,6 +30,7 @@ Note = Callable[[str, dict[str, Any]], None]
 
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 PILOT_ROWS = 2_000
+PLACE = "__eddyline_place"
 
 
 @dataclass
@@ -99,15 +100,24 @@ class CompiledStage:
         return lines
 
 
-def pilot_sample(df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0) -> DataFrame:
+def pilot_sample(
+    df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0, for_rows_to_come: bool = False
+) -> DataFrame:
     """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
 
     This reads the DataFrame once. The first rows would cost less, but data that lies in the order
     in which it came is not alike at the beginning and at the end.
+
+    If what is learnt is meant for other rows, those to come, the rows stand in the order in which
+    they came: a column that only tells when that was is then known by it. Within one DataFrame
+    such a column may well tell classes apart.
     """
     from pyspark.sql import functions as F
 
-    return df.orderBy(F.rand(seed)).limit(rows).persist()
+    if not for_rows_to_come:
+        return df.orderBy(F.rand(seed)).limit(rows).persist()
+    placed = df.withColumn(PLACE, F.monotonically_increasing_id())
+    return placed.orderBy(F.rand(seed)).limit(rows).orderBy(PLACE).drop(PLACE).persist()
 
 
 def compile_stage(
@@ -132,7 +142,7 @@ def compile_stage(
             {"why": "a predicate that could fail on some rows keeps its written place"},
         )
         return stage
-    rows = pilot = pilot_sample(df if sample is None else sample)
+    rows = pilot = pilot_sample(known, for_rows_to_come=df.isStreaming)
     stage.is_learnt = True
     for run in runs:
         if len(run.predicates) > 1:

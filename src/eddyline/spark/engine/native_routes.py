@@ -152,7 +152,7 @@ class NativeRoutes:
         def note(kind: str, numbers: dict[str, Any]) -> None:
             self._note(kind, query=group.query, **numbers)
 
-        sample = pilot_sample(wanted)
+        sample = pilot_sample(wanted, for_rows_to_come=True)
         try:
             learn_run(run, sample, None, MeshOptions(), self._seed, note)
         finally:

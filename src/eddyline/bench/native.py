@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import pathlib
+import re
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, to_noop
-from eddyline.bench.texts import read_newsgroups, three_kinds, word_predicate, write_table
+from eddyline.bench.texts import TextPredicate, read_newsgroups, three_kinds, write_table
 from eddyline.errors import EddylineError
 from eddyline.ordering.static import best_ordering
 from eddyline.spark import udf, where
@@ -67,6 +68,17 @@ def _three_kinds(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
 def _marker_conditions() -> list[str]:
     """Count markers: costs the same whether there are any or not."""
     return [rf"regexp_count(text, '\\b[a-z]*mark{n}\\b') > 0" for n in range(OPERATORS)]
+
+
+def _marker_predicate(number: int) -> TextPredicate:
+    """Return the same condition as a Python function."""
+    pattern = re.compile(rf"\b[a-z]*mark{number}\b")
+
+    def has_marker(text: str) -> bool:
+        return len(pattern.findall(text)) > 0
+
+    has_marker.__name__ = f"has_mark{number}"
+    return has_marker
 
 
 def _newsgroups(data: pathlib.Path, folder: pathlib.Path, copies: int) -> str:
@@ -183,7 +195,7 @@ def _measure_native(bench: Bench, df: Any, about: str, conditions: Sequence[str]
 def _measure_python(bench: Bench, df: Any, passed: np.ndarray) -> None:
     from pyspark.sql import functions as F
 
-    predicates = [word_predicate(n, extra_scans=1) for n in range(OPERATORS)]
+    predicates = [_marker_predicate(n) for n in range(OPERATORS)]
     order = best_ordering(~passed, np.ones(OPERATORS))
     in_order = [predicates[n] for n in order]
 

@@ -35,7 +35,6 @@ from eddyline.profile.promise import BrokenPromise
 
 RUSTER_ROWS_MIN = 100
 LOOK_ROWS = 192
-LOOKS_SOON = 4
 LOOK_US = 20_000.0  # what a look takes, until one was timed
 LOOK_ROWS_A_BATCH = 64
 CHEAP_LOOK_US = 10_000.0
@@ -279,8 +278,8 @@ class ByMesh(OneOrder):
 
     @property
     def _is_pressing(self) -> bool:
-        """Whether classes are wanted soon: not if they keep their promise, or were in vain."""
-        return self._is_refreshing or (self.mesh is None and self.finder.looks < LOOKS_SOON)
+        """Whether to look soon: not if classes keep their promise, or were looked for in vain."""
+        return self._is_refreshing or self.finder.is_beginning
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         self.finder.add(batch, rows, np.zeros((len(rows), len(self.array)), dtype=bool))

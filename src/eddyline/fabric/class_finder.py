@@ -18,6 +18,7 @@ from eddyline.ordering.policy import FloatArray
 
 WINDOW_ROWS = 1_000
 FIRST_LOOK_ROWS = 96
+LOOKS_SOON = 4
 
 
 class ClassFinder:
@@ -54,6 +55,11 @@ class ClassFinder:
         return self._count
 
     @property
+    def is_beginning(self) -> bool:
+        """Whether what was found rests on few rows yet, so that more will tell more."""
+        return self.looks < LOOKS_SOON
+
+    @property
     def is_due(self) -> bool:
         """Whether there are enough new rows to look again: as many as last time, or a window."""
         wanted = max(FIRST_LOOK_ROWS, min(self._looked_at, WINDOW_ROWS))
@@ -75,7 +81,7 @@ class ClassFinder:
 
     def defer(self) -> None:
         """Look again only when a whole window is new: others have found classes in more rows."""
-        self.looks += 1
+        self.looks = LOOKS_SOON
         self._looked_at, self._new = WINDOW_ROWS, 0
 
     def forget(self) -> None:

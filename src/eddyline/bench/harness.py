@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import statistics
 import sys
 import time
@@ -136,15 +137,15 @@ class Bench:
     ) -> dict[str, list[float]]:
         """Run the variants in turn, after one round that does not count; return their seconds.
 
-        Each round begins with another variant: what one leaves behind hits all of them alike.
+        Each round has another order, so that what one leaves behind hits all of them alike.
         """
         rounds = rounds or self.rounds
         seconds: dict[str, list[float]] = {name: [] for name in variants}
         names = list(variants)
+        rng = random.Random(self.seed)
         with self.progress(what, (rounds + 1) * len(variants)) as advance:
             for round_ in range(rounds + 1):
-                first = round_ % len(names)
-                for name in names[first:] + names[:first]:
+                for name in rng.sample(names, len(names)):
                     began = time.perf_counter()
                     variants[name]()
                     if round_ > 0:

@@ -8,6 +8,7 @@ the Python plane. With `--data` also over 20 Newsgroups and over the network con
 
 from __future__ import annotations
 
+import functools
 import gzip
 import pathlib
 import re
@@ -21,6 +22,7 @@ import pyarrow as pa
 from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, to_noop
 from eddyline.bench.texts import TextPredicate, read_newsgroups, three_kinds, write_table
 from eddyline.errors import EddylineError
+from eddyline.operators.operator import BoolArray
 from eddyline.ordering.static import best_ordering
 from eddyline.spark import udf, where
 
@@ -32,7 +34,13 @@ def run(bench: Bench) -> None:
     """Measure everything and note it in the benchmark."""
     spark = local_spark()
     with tempfile.TemporaryDirectory(prefix="eddyline-bench-") as folder:
-        parts = {"kinds": lambda: _three_kinds(bench, spark, pathlib.Path(folder))}
+        kinds = functools.cache(lambda: _three_kinds(bench, pathlib.Path(folder)))
+        parts = {
+            "kinds": lambda: _measure_native(
+                bench, spark.read.parquet(kinds()[0]), "three kinds of rows", _marker_conditions()
+            ),
+            "python": lambda: _measure_python(bench, spark.read.parquet(kinds()[0]), kinds()[1]),
+        }
         if (data := bench.data) is not None:
             copies = 1 if bench.quick else 4
             parts["news"] = lambda: _measure_native(
@@ -51,15 +59,13 @@ def run(bench: Bench) -> None:
     spark.stop()
 
 
-def _three_kinds(bench: Bench, spark: Any, folder: pathlib.Path) -> None:
+def _three_kinds(bench: Bench, folder: pathlib.Path) -> tuple[str, BoolArray]:
     rows = 480_000 // (16 if bench.quick else 1)
     with bench.progress("making data: three kinds of rows", 1) as advance:
         rng = np.random.default_rng(bench.seed)
-        path, passed = three_kinds(rng, rows, folder / "kinds", WORDS)
+        made = three_kinds(rng, rows, folder / "kinds", WORDS)
         advance()
-    df = spark.read.parquet(path)
-    _measure_native(bench, df, "three kinds of rows", _marker_conditions())
-    _measure_python(bench, df, passed)
+    return made
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -192,7 +198,7 @@ def _measure_native(bench: Bench, df: Any, about: str, conditions: Sequence[str]
     )
 
 
-def _measure_python(bench: Bench, df: Any, passed: np.ndarray) -> None:
+def _measure_python(bench: Bench, df: Any, passed: BoolArray) -> None:
     from pyspark.sql import functions as F
 
     predicates = [_marker_predicate(n) for n in range(OPERATORS)]

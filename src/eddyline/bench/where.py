@@ -254,7 +254,7 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
     def vectorised(texts: pa.Array) -> pa.Array:
         return pc.match_substring(texts, "land")
 
-    long = generate_texts(rng, rng.random((20_000, 1)) < 0.5, WORDS) * (20 // _scale(bench))
+    long = generate_texts(rng, rng.random((20_000, 1)) < 0.5, WORDS) * (12 // _scale(bench))
     _measure_one(bench, folder, "in Python", in_python, long)
     short = generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8)
     _measure_one(bench, folder, "vectorised", vectorised, short * (600 // _scale(bench)))

@@ -31,6 +31,7 @@ from eddyline.profile import Budget
 RUSTER_ROWS_MIN = 64
 GRID = 0.05
 WORSE_MAX = 1.005
+KEYS_MAX = 1 << 14
 COUNTED_A_BATCH = 1_024
 WARM_ROWS = 12_000
 PROBABILITY_MIN = 0.01
@@ -198,10 +199,11 @@ class ByContent(Segment):
         in_use = self.content.attributes_in_use()
         partitions = self._partition(batch, rows, in_use)
         trails = []
+        positions = _positions(batch, rows)
         for route, own in self._rusters(rows, partitions, in_use):
             trail = self.array.follow(RToken(route), batch, rows[own], errors, totals)
             trails.append(trail)
-            self._observe(trail, rows, partitions)
+            self._observe(trail, positions, partitions)
         if self.options.counts_all_rows and not self._is_checking and not self._is_warming_up:
             self._count_usual(batch, trails, self.content.profiled)
         return trails
@@ -247,7 +249,7 @@ class ByContent(Segment):
         key = np.zeros(len(rows), dtype=np.int64)
         for attribute in in_use:
             key = key * size + partitions[attribute]
-        _, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
+        first, kind_of_row = _kinds(key, size ** len(in_use))
         expected = self.content.selectivities(partitions[:, first])
         numbers, routes = routes_by_rank(expected, self.array.cost_us(), GRID)
         route_of_row = numbers[kind_of_row]
@@ -262,14 +264,25 @@ class ByContent(Segment):
             rusters.append((self._order, rest))
         return rusters
 
-    def _observe(self, trail: Trail, rows: Rows, partitions: IntArray) -> None:
-        """Update running selectivities with what a ruster showed."""
+    def _observe(self, trail: Trail, positions: IntArray, partitions: IntArray) -> None:
+        """Update running selectivities with what a ruster showed.
+
+        Parameters
+        ----------
+        trail
+            Of the ruster.
+        positions
+            Of each row of the batch, among the rows that were partitioned.
+        partitions
+            By attribute and position.
+
+        """
         for visit in trail.visits:
             attribute = int(self.content.classifier[visit.operator])
             self.calls_by_attribute[self._name_of(attribute)] += visit.seen
             of_rows = None
             if attribute != NO_ATTRIBUTE and visit.asked is not None:
-                of_rows = partitions[attribute][np.searchsorted(rows, visit.asked)]
+                of_rows = partitions[attribute][positions[visit.asked]]
             self.content.observe(visit.operator, visit.answers, of_rows)
 
     def _default_order(self) -> tuple[int, ...]:
@@ -339,7 +352,7 @@ class ByContent(Segment):
         trail = self.array.follow(RToken((operator, *rest)), batch, rows, errors, totals)
         partitions = self._partition(batch, rows, self._candidates())
         self.content.sample(partitions, trail.visits[0].answers)
-        self._observe(trail, rows, partitions)
+        self._observe(trail, _positions(batch, rows), partitions)
         self._detours.add([trail], self.array.cost_us())
         return [trail]
 
@@ -416,6 +429,26 @@ class ByContent(Segment):
             for operator, attribute in enumerate(self.content.classifier.tolist())
             if attribute != NO_ATTRIBUTE
         }
+
+
+def _positions(batch: Batch, rows: Rows) -> IntArray:
+    """Return, for each row of the batch, its position among the given rows."""
+    positions = np.zeros(batch.rows, dtype=np.int64)
+    positions[rows] = np.arange(len(rows))
+    return positions
+
+
+def _kinds(key: IntArray, keys: int) -> tuple[IntArray, IntArray]:
+    """Return the position of a row of each kind that occurs, and the kind of each row."""
+    if keys > KEYS_MAX:
+        _, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
+        return first, kind_of_row
+    some_row = np.full(keys, -1, dtype=np.int64)
+    some_row[key] = np.arange(len(key))
+    met = np.flatnonzero(some_row >= 0)
+    kind_of_key = np.zeros(keys, dtype=np.int64)
+    kind_of_key[met] = np.arange(len(met))
+    return some_row[met], kind_of_key[key]
 
 
 class _Rate:

@@ -14,10 +14,10 @@ class Budget:
     profiling, half to the purse for urgent profiling, when the rows have changed; once that one can
     pay for the next urgent profile, everything goes to the other. Profiling may start when its
     purse is not empty, and what it really took is paid afterwards, so that one dear profile is
-    made up for by a longer pause. What can wait is paid from neither: it may take a quarter of the
-    share, of all the work since it was done last. An urgent profile may also be had on credit, if it costs little
-    beside the work done since the last credit. The purses are capped: a long quiet time does not
-    pay for a long splurge.
+    made up for by a longer pause. An urgent profile may also be had on credit, if it costs little
+    beside the work done since the last credit. What can wait is paid from neither purse: it may
+    take a quarter of the share, of the work since it was done last. The purses are capped: a long
+    quiet time does not pay for a long splurge.
 
     Parameters
     ----------

@@ -52,25 +52,16 @@ class ByContent(Segment):
 
     Examples
     --------
-    Rows of one kind are dropped by the first predicate, rows of the other by the second:
+    Each predicate drops one sort of rows, so the sort tells about both:
 
     >>> import pyarrow as pa
-    >>> from eddyline.fabric import Router, RouterOptions
-    >>> from eddyline.operators import ArrowPredicate, ColumnReader
-    >>> columns = [
-    ...     pa.array([False, True] * 500),
-    ...     pa.array([True, False] * 500),
-    ...     pa.array(["a", "b"] * 500)]
-    >>> router = Router(
-    ...     [ArrowPredicate("p", (0,), lambda answer: answer),
-    ...      ArrowPredicate("q", (1,), lambda answer: answer)],
-    ...     [ColumnReader("p"), ColumnReader("q"), ColumnReader("kind")],
-    ...     "content",
-    ...     options=RouterOptions(costs_us=(10.0, 10.0), seed=0),
-    ...     attributes={"kind": 2})
-    >>> router.train(columns, rows=1_000)
+    >>> from eddyline.fabric import Router
+    >>> from eddyline.operators import ColumnReader, RowPredicate
+    >>> own = [RowPredicate(n, (0,), lambda sort, n=n: sort != n) for n in ("even", "odd")]
+    >>> router = Router(own, [ColumnReader("sort")], "content", attributes={"sort": 0})
+    >>> router.train([pa.array(["even", "odd"] * 500)], rows=1_000)
     >>> router.segments[0].knowledge()["pairs"]
-    {'p': 'kind', 'q': 'kind'}
+    {'even': 'sort', 'odd': 'sort'}
 
     """
 

@@ -158,18 +158,19 @@ class Bench:
     ) -> dict[str, list[float]]:
         """Run the variants a step at a time, in turn; return the seconds of each round.
 
-        A neighbour on the machine who comes and goes within seconds then slows down all alike. The
-        first round does not count.
+        A neighbour on the machine who comes and goes within seconds then slows down all alike. Each
+        step has another order, and the first round does not count.
         """
         seconds: dict[str, list[float]] = {name: [] for name in variants}
+        rng = random.Random(self.seed)
         with self.progress(what, self.rounds + 1) as advance:
             for round_ in range(self.rounds + 1):
                 spent = dict.fromkeys(variants, 0.0)
                 left = {name: begin() for name, begin in variants.items()}
                 while left:
-                    for name, steps in list(left.items()):
+                    for name in rng.sample(list(left), len(left)):
                         began = time.perf_counter()
-                        if next(steps, self) is self:
+                        if next(left[name], self) is self:
                             del left[name]
                         spent[name] += time.perf_counter() - began
                 for name, own in spent.items():
@@ -246,12 +247,13 @@ def environment(seed: int) -> dict[str, Any]:
 
 
 def to_noop(make: Callable[[], Any]) -> Callable[[], None]:
-    """Return a run of a DataFrame that is made anew each time: evaluated in full, kept nowhere."""
+    """Return a run of a DataFrame that is made anew each time."""
+    return lambda: run_to_noop(make())
 
-    def write() -> None:
-        make().write.format("noop").mode("overwrite").save()
 
-    return write
+def run_to_noop(df: Any) -> None:
+    """Evaluate a DataFrame in full, and keep nothing of it."""
+    df.write.format("noop").mode("overwrite").save()
 
 
 def local_spark(memory: str = "4g") -> Any:

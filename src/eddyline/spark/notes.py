@@ -12,12 +12,16 @@ import base64
 import functools
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from eddyline.operators.operator import BoolArray
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _KEPT, _DROPPED = b"\x01", b"\x00"
 
@@ -55,19 +59,20 @@ def _zeros(count: int) -> pa.Buffer:
     return pa.py_buffer(bytes(4 * count))
 
 
-def carries_or_keeps(verdict: str) -> str:
-    """Return the condition, as SQL, for rows that are kept or carry a note."""
-    return f"{verdict} IS NOT NULL"
+def judged(df: DataFrame, verdict: str) -> DataFrame:
+    """Leave only rows that are kept or carry a note; the verdict column then holds the notes.
+
+    Whoever collects the notes reads the bare column: for the rows without one that is much cheaper
+    than any expression, because Spark does not compile what it observes.
+    """
+    present = df.filter(f"{verdict} IS NOT NULL")
+    return present.withColumn(verdict, F.expr(f"nullif({verdict}, X'')"))
 
 
-def only_notes(verdict: str) -> str:
-    """Return the notes, as SQL; NULL for rows that carry none."""
-    return f"CASE WHEN octet_length({verdict}) > 0 THEN {verdict} END"
-
-
-def keeps(verdict: str) -> str:
-    """Return the condition, as SQL, for rows that are kept."""
-    return f"octet_length({verdict}) = 0 OR substring({verdict}, 1, 1) = X'{_KEPT.hex()}'"
+def kept(df: DataFrame, verdict: str) -> DataFrame:
+    """Leave only the rows that are kept, without their notes."""
+    is_kept = f"{verdict} IS NULL OR substring({verdict}, 1, 1) = X'{_KEPT.hex()}'"
+    return df.filter(is_kept).drop(verdict)
 
 
 def decode(collected: Iterable[Any]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -40,6 +40,8 @@ from eddyline.spark.worker import OperatorPlan, RouterPlan, run_task
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+ColumnOrName = TypeVar("ColumnOrName", "str", "Column")
+
 _KEY_TYPES = (
     BooleanType,
     NumericType,
@@ -69,7 +71,7 @@ class RouterPlanner:
         self._known = {f.name: f.dataType for f in df.schema if counted[f.name] == 1}
         self._by_name: dict[str, int] = {}
         self._attributes: dict[str, int] = {}
-        self._columns: list[Column] = []
+        self._columns: list[str | Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
         self._operators = [self._plan_operator(predicate) for predicate in predicates]
@@ -78,7 +80,7 @@ class RouterPlanner:
             self._column_index(F.lit(True), "no columns")
 
     @property
-    def arguments(self) -> list[Column]:
+    def arguments(self) -> list[str | Column]:
         """The columns to call the router with, each once."""
         return self._columns
 
@@ -141,7 +143,7 @@ class RouterPlanner:
         for column, key in zip(predicate.columns, predicate.keys, strict=True):
             own = self._type_of(self._resolve(column), column, predicate.name)
             common = common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
-            compared = column if common == own else self._resolve(column).cast(common)
+            compared = column if common == own else F.col(self._resolve(column)).cast(common)
             columns.append(self._column_index(compared, predicate.name))
             types.append(common)
         return plan_lookup(predicate, types, tuple(columns))
@@ -159,13 +161,12 @@ class RouterPlanner:
             self._by_name[column] = len(self._labels) - 1
         return len(self._labels) - 1
 
-    def _resolve(self, column: str | Column) -> Column:
-        if not isinstance(column, str):
-            return column
-        # A column whose name has a dot in it is meant before a field of a struct.
-        return F.col(quoted(column)) if column in self._known else F.col(column)
+    def _resolve(self, column: ColumnOrName) -> ColumnOrName:
+        # A column whose name has a dot in it is meant before a field of a struct. (A name, not a
+        # Column: to make one takes Spark several milliseconds.)
+        return quoted(column) if isinstance(column, str) and column in self._known else column
 
-    def _type_of(self, column: Column, label: str, predicate: str) -> DataType:
+    def _type_of(self, column: str | Column, label: str, predicate: str) -> DataType:
         if label in self._known:
             return self._known[label]
         try:

@@ -185,9 +185,8 @@ class Where:
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
-        carrying = routed.filter(notes.carries_or_keeps(verdict))
-        observed = self._observe(carrying, notes.only_notes(verdict), verdict)
-        return observed.filter(notes.keeps(verdict)).drop(verdict)
+        observed = self._observe(notes.judged(routed, verdict), verdict)
+        return notes.kept(observed, verdict)
 
     def _planner(self, df: DataFrame, knowledge: list[dict[str, Any]]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may tell classes apart."""
@@ -207,21 +206,22 @@ class Where:
             planner.add_attributes(found)
         return planner
 
-    def _observe(self, df: DataFrame, notes: str, name: str) -> DataFrame:
+    def _observe(self, df: DataFrame, verdict: str) -> DataFrame:
+        """Collect the notes that stand in the column, under its name."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         from eddyline.spark.observed import METRIC, BatchObserver, StreamObserver
 
-        collected = F.expr(f"collect_list({notes}) AS {METRIC}")
+        collected = F.expr(f"collect_list({verdict}) AS {METRIC}")
         if df.isStreaming:
             with self._lock:
                 spark = df.sparkSession
                 if id(spark) not in self._streams:
                     self._streams[id(spark)] = StreamObserver(spark, self._learnt)
-                self._streams[id(spark)].watch(name)
-            return df.observe(name, collected)
-        observation = Observation(name)
+                self._streams[id(spark)].watch(verdict)
+            return df.observe(verdict, collected)
+        observation = Observation(verdict)
         with self._lock:
             self._batches = [batch for batch in self._batches if not batch.done]
             self._batches.append(BatchObserver(observation, self._learnt))

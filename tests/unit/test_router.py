@@ -346,6 +346,20 @@ def drifting_router(probability: float = 0.02, **options: Any) -> tuple[Router, 
     return router, 4_096
 
 
+def learn_once(
+    selectivities: list[float], seed: int, knowledge: list[dict[str, Any]] | None = None
+) -> Router:
+    """Run filters over a short job's rows, from nothing or from what another has learnt."""
+    answers = draw_answers(np.random.default_rng(seed), 20_000, selectivities, correlation=1)
+    filters, readers = make_filters([0] * 3)
+    options = RouterOptions(costs_us=(10.0,) * 3, seed=seed)
+    router = Router(filters, readers, options=options)
+    if knowledge is not None:
+        router.resume(knowledge)
+    router.route(to_columns(answers), len(answers))
+    return router
+
+
 class TestDecisions:
     def test_every_change_of_order_is_on_record_with_its_numbers(self) -> None:
         router, _ = drifting_router()
@@ -438,6 +452,20 @@ class TestDecisions:
         assert fresh.order() == learnt.order()
         assert fresh.knowledge()[0]["tuples"] == learnt.knowledge()[0]["tuples"]
         assert fresh.journal[0].kind == "start"
+
+    def test_an_heir_has_nothing_to_find_out_before_the_first_row(self) -> None:
+        selectivities = [0.9, 0.9, 0.1]
+        learnt = learn_once(selectivities, seed=3)
+        heir = learn_once(selectivities, seed=4, knowledge=learnt.knowledge())
+        assert heir.order() == learnt.order()
+        assert heir.totals.profiled.sum() < 0.5 * learnt.totals.profiled.sum()
+        assert not heir.journal.of_kind("drift", "reorder")
+
+    def test_an_heir_notices_at_once_that_the_rows_have_changed(self) -> None:
+        learnt = learn_once([0.9, 0.9, 0.1], seed=3)
+        heir = learn_once([0.1, 0.9, 0.9], seed=4, knowledge=learnt.knowledge())
+        assert heir.journal.of_kind("drift")[0].at_rows == 0
+        assert heir.order()[0] == "F0"
 
     def test_the_estimate_of_the_written_order_is_close(self) -> None:
         router, _ = drifting_router()

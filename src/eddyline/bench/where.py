@@ -33,7 +33,7 @@ from eddyline.ordering.static import ordering_cost
 from eddyline.spark import Where, udf, where
 
 PHASES = 8
-STEPS = 8
+STEPS = 2  # each step is a job, and a job takes Spark some 0.1 s
 WORDS = 160
 COST_SAMPLE = 4_000
 
@@ -309,7 +309,7 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
 
 
 def _measure_one(bench: Bench, folder: str, kind: str, predicate: Any, texts: list[str]) -> None:
-    paths = _write_steps(texts, folder, kind, STEPS)
+    paths = _write_steps(texts, folder, kind, steps=8)
     plain = _in_steps(lambda: lambda df: df.filter(predicate("text")), paths)
     eddyline = _in_steps(lambda: where(udf(predicate, "text")), paths)
     runs = {"plain": plain, "el.where": eddyline, "again": plain}

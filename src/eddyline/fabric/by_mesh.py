@@ -34,7 +34,6 @@ from eddyline.profile import Budget
 from eddyline.profile.promise import BrokenPromise
 
 RUSTER_ROWS_MIN = 100
-LOOK_ROWS = 192
 LOOK_US = 20_000.0  # what a look takes, until one was timed
 LOOK_ROWS_A_BATCH = 64
 CHEAP_LOOK_US = 10_000.0
@@ -119,16 +118,19 @@ class ByMesh(OneOrder):
             "class_rows": self.class_rows.tolist(),
             "class_seen": self.class_seen.tolist(),
             "rejected": self.finder.rejected,
+            "looked": self.finder.looked,
         }
 
     def resume(self, known: dict[str, Any]) -> None:
         """Start from what another segment of the same predicates has learnt."""
         super().resume(known)
+        self.finder.resume(*known.get("looked", (0, 0)))
         if known.get("mesh"):
             mesh = Mesh.from_dict(known["mesh"])
             if all(name in self.finder.attributes for name in mesh.tree.attributes):
                 self._adopt(mesh)
                 self.finder.defer()
+                self._begin_warm()  # each class will tell when its rows have changed
 
     def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the mesh that is best for these rows, if classes pay."""
@@ -289,7 +291,7 @@ class ByMesh(OneOrder):
 
     def _rows_to_profile(self, entered_count: int) -> int:
         wanted = super()._rows_to_profile(entered_count)
-        if wanted or len(self.finder) >= LOOK_ROWS or not self.finder.attributes:
+        if wanted or not self.finder.is_short_of_rows:
             return wanted
         look = min(LOOK_ROWS_A_BATCH, entered_count // 8)
         expected_us = float(look * self.array.cost_us().sum())

@@ -18,6 +18,7 @@ from eddyline.ordering.policy import FloatArray
 
 WINDOW_ROWS = 1_000
 FIRST_LOOK_ROWS = 96
+ROWS_WANTED = 192
 LOOKS_SOON = 4
 
 
@@ -48,6 +49,7 @@ class ClassFinder:
         self._count = 0
         self._new = 0
         self._looked_at = 0
+        self._is_heir = False
         #: How often it was looked for classes.
         self.looks = 0
 
@@ -58,6 +60,11 @@ class ClassFinder:
     def is_beginning(self) -> bool:
         """Whether what was found rests on few rows yet, so that more will tell more."""
         return self.looks < LOOKS_SOON
+
+    @property
+    def is_short_of_rows(self) -> bool:
+        """Whether rows are worth profiling only to look for classes in them."""
+        return bool(self.attributes) and self._count < ROWS_WANTED and not self._is_heir
 
     @property
     def is_due(self) -> bool:
@@ -79,15 +86,26 @@ class ClassFinder:
         while self._count - len(self._rows[0][1]) >= WINDOW_ROWS:
             self._count -= len(self._rows.popleft()[1])
 
+    @property
+    def looked(self) -> list[int]:
+        """How often it was looked for classes, and in how many rows the last time."""
+        return [self.looks, self._looked_at]
+
+    def resume(self, looks: int, rows: int) -> None:
+        """Go on after another's looks: the next one is worth it only in more rows than theirs."""
+        self.looks = looks
+        self._looked_at, self._new = min(2 * rows, WINDOW_ROWS), 0
+        self._is_heir = looks > 0
+
     def defer(self) -> None:
         """Look again only when a whole window is new: others have found classes in more rows."""
-        self.looks = LOOKS_SOON
-        self._looked_at, self._new = WINDOW_ROWS, 0
+        self.resume(LOOKS_SOON, WINDOW_ROWS)
 
     def forget(self) -> None:
         """Begin anew, because the rows are no longer what they were."""
         self._rows.clear()
         self._count = self._new = self._looked_at = 0
+        self._is_heir = False
 
     def training(self, cost_us: FloatArray) -> TrainingSet:
         """Return the remembered rows as a training set, without useless attributes."""

@@ -100,18 +100,32 @@ class OneOrder(Segment):
         return left
 
     def knowledge(self) -> dict[str, Any]:
-        """Return the order, costs and profile tuples."""
+        """Return the order, costs, profile tuples, and what is expected of rows in this order."""
         return {
             "order": list(self.policy.order),
             "cost_us": self._known_costs(),
             "tuples": pack_tuples(self.policy.evidence()),
+            "expected": self._drift.to_dict(),
         }
 
     def resume(self, known: dict[str, Any]) -> None:
         """Start from what another segment of the same predicates has learnt."""
         self.policy.adopt(known["order"])
         self._resume_costs(known["cost_us"])
-        self.policy.teach(unpack_tuples(known["tuples"], len(self.array)))
+        tuples = unpack_tuples(known["tuples"], len(self.array))
+        self.policy.teach(tuples)
+        expected = known.get("expected")
+        if expected is not None and len(tuples) >= BURST_TUPLES_MIN:
+            # No need to look before the first row: if the rows have changed, the alarm will tell.
+            self._drift.resume(expected)
+            self._begin_warm()
+            if self._wants_all:
+                self._written.learn(tuples)
+
+    def _begin_warm(self) -> None:
+        """Save what it takes to know the first rows."""
+        self._burst_due = self._is_cold = False
+        self.budget.forgo_advance()
 
     def train(self, batch: Batch, totals: Totals, progress: Progress | None = None) -> None:
         """Begin with the order that is best for these rows."""
@@ -219,18 +233,28 @@ class OneOrder(Segment):
         rest = [number for number in self.order if number not in trail.order]
         order = np.array([*trail.order, *rest])
         tuples[np.arange(len(rows)), order[dropped_at]] = True
-        wanted = np.zeros((filters, filters), dtype=bool)
-        for position in range(filters):
-            wanted[position, list(self.policy.wanted(position))] = True
+        wanted = self._wanted()
         for position in range(1, filters):
             asked = wanted[dropped_at, position]
             if asked.any():
                 number = int(order[position])
                 tuples[asked, number] = self.array.drops(number, batch, rows[asked], totals)
-        if wanted[np.triu_indices(filters, 1)].all():
+        if self._wants_all:
             self._written.learn(tuples)
             self._collect_dropped(batch, rows, tuples)
         return tuples
+
+    def _wanted(self) -> BoolArray:
+        """Return who is asked about a row: a line for each position that may have dropped it."""
+        wanted = np.zeros((len(self.array), len(self.array)), dtype=bool)
+        for position in range(len(self.array)):
+            wanted[position, list(self.policy.wanted(position))] = True
+        return wanted
+
+    @property
+    def _wants_all(self) -> bool:
+        """Whether a profile tuple tells what every predicate makes of the row."""
+        return bool(self._wanted()[np.triu_indices(len(self.array), 1)].all())
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         """For subclasses: rows, picked at random, that nothing dropped."""

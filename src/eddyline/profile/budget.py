@@ -52,6 +52,10 @@ class Budget:
         self._useful_since_credit_us = 0.0
         self._is_urgent = False
 
+    def forgo_advance(self) -> None:
+        """Begin with nothing for regular profiling, as where somebody else has learnt already."""
+        self._regular_us = min(self._regular_us, 0.0)
+
     def earn(self, useful_us: float) -> None:
         """Add the budget's share of useful work."""
         if self.share is None:

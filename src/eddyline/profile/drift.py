@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,6 +51,21 @@ class RateDrift:
         """Forget the reference, as after a change of the order."""
         self._seen: NDArray[np.float64] | None = None
         self._dropped: NDArray[np.float64] | None = None
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return what is expected of the rows to come, as plain values; None if not known yet."""
+        if self._seen is None or self._dropped is None:
+            return None
+        return {
+            "seen": self._seen.round(1).tolist(),
+            "dropped": self._dropped.round(1).tolist(),
+            "usual_gap": round(self._usual_gap, 4),
+        }
+
+    def resume(self, known: dict[str, Any]) -> None:
+        """Expect what another alarm, of the same order, expected."""
+        self._seen, self._dropped = np.array(known["seen"]), np.array(known["dropped"])
+        self._usual_gap = known["usual_gap"]
 
     def update(self, seen: NDArray[np.int64], dropped: NDArray[np.int64]) -> bool:
         """Compare one batch, by position, with the reference; say whether the rows changed."""

@@ -85,7 +85,13 @@ class Learnt:
         if len(tuples):
             cost_us = np.array([1.0 if us is None else max(us, 1e-4) for us in costs])
             order = min(orders, key=lambda candidate: ordering_cost(candidate, tuples, cost_us))
-        pooled = {"order": list(order), "cost_us": costs, "tuples": pack_tuples(tuples)}
+        expected = [worker.get("expected") for worker in known if tuple(worker["order"]) == order]
+        pooled = {
+            "order": list(order),
+            "cost_us": costs,
+            "tuples": pack_tuples(tuples),
+            "expected": max(expected, key=_rows_expected),
+        }
         # Classes, or what content-based routing knows, are taken from whoever saw most rows.
         wisest = max(known, key=_rows_classified)
         return {**wisest, **pooled}
@@ -148,6 +154,10 @@ class Learnt:
                 )
             ] += 1
         return [(list(order), workers_) for order, workers_ in used.most_common()]
+
+
+def _rows_expected(expected: dict[str, Any] | None) -> float:
+    return sum(expected["seen"]) if expected else 0.0
 
 
 def _rows_classified(known: dict[str, Any]) -> int:

@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
@@ -133,22 +134,28 @@ class Bench:
             yield lambda: bar.advance(task)
 
     def in_turn(
-        self, what: str, variants: Mapping[str, Callable[[], object]], rounds: int | None = None
+        self,
+        what: str,
+        variants: Mapping[str, Callable[[], object]],
+        rounds: int | None = None,
+        is_warm: bool = False,
     ) -> dict[str, list[float]]:
-        """Run the variants in turn, after one round that does not count; return their seconds.
+        """Run the variants in turn; return their seconds.
 
-        Each round has another order, so that what one leaves behind hits all of them alike.
+        Each round has another order, so that what one leaves behind hits all of them alike. The
+        first round does not count, unless everything has been run before.
         """
         rounds = rounds or self.rounds
+        rounds_ahead = 0 if is_warm else 1
         seconds: dict[str, list[float]] = {name: [] for name in variants}
         names = list(variants)
         rng = random.Random(self.seed)
-        with self.progress(what, (rounds + 1) * len(variants)) as advance:
-            for round_ in range(rounds + 1):
+        with self.progress(what, (rounds_ahead + rounds) * len(variants)) as advance:
+            for round_ in range(rounds_ahead + rounds):
                 for name in rng.sample(names, len(names)):
                     began = time.perf_counter()
                     variants[name]()
-                    if round_ > 0:
+                    if round_ >= rounds_ahead:
                         seconds[name].append(time.perf_counter() - began)
                     advance()
         return seconds
@@ -176,6 +183,30 @@ class Bench:
                 for name, own in spent.items():
                     if round_ > 0:
                         seconds[name].append(own)
+                advance()
+        return seconds
+
+    def at_once(
+        self, what: str, one: Callable[[], object], other: Callable[[], object]
+    ) -> tuple[list[float], list[float]]:
+        """Run two things at the same time, three times a round; return the seconds of each.
+
+        Each has half of the machine, and both have the same neighbours: the ratio of two runs that
+        take about as long is far less noisy than that of runs in turn.
+        """
+        seconds: tuple[list[float], list[float]] = ([], [])
+
+        def run(side: int) -> None:
+            began = time.perf_counter()
+            (one, other)[side]()
+            seconds[side].append(time.perf_counter() - began)
+
+        races = 3 * self.rounds
+        rng = random.Random(self.seed)
+        with self.progress(what, races) as advance:
+            for _ in range(races):
+                with ThreadPoolExecutor(max_workers=2) as pool:
+                    list(pool.map(run, rng.sample([0, 1], 2)))
                 advance()
         return seconds
 

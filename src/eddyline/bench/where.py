@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, run_to_noop
+from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, run_to_noop, to_noop
 from eddyline.bench.synthetic import draw_answers
 from eddyline.bench.texts import (
     REAL_PREDICATES,
@@ -33,7 +33,7 @@ from eddyline.ordering.static import ordering_cost
 from eddyline.spark import Where, udf, where
 
 PHASES = 8
-STEPS = 2  # each step is a job, and a job takes Spark some 0.1 s
+STEPS = 8
 WORDS = 160
 COST_SAMPLE = 4_000
 
@@ -43,22 +43,14 @@ Filter = Callable[[Any], Any]
 
 
 class Case:
-    """Texts and predicates, the true answers, true costs, and the best static order.
-
-    The texts lie in as many folders as a run has steps; see `_in_steps`.
-    """
+    """Texts and predicates, the true answers, true costs, and the best static order."""
 
     def __init__(
-        self,
-        name: str,
-        texts: Sequence[str],
-        predicates: Sequence[TextPredicate],
-        folder: str,
-        steps: int = STEPS,
+        self, name: str, texts: Sequence[str], predicates: Sequence[TextPredicate], folder: str
     ) -> None:
         self.name = name
         self.predicates = list(predicates)
-        self.paths = _write_steps(texts, folder, name, steps)
+        self.path = write_parquet(texts, pathlib.Path(folder) / name.replace(" ", "_"))
         self.rows = len(texts)
         self.drops = ~np.array([[p(text) for p in predicates] for text in texts])
         self.kept = int((~self.drops.any(axis=1)).sum())
@@ -121,8 +113,7 @@ def _drifting(bench: Bench, folder: str) -> Case:
             selectivities[(selective[phase] + 1) % 6] = 0.5
             halves.append(draw_answers(rng, rows // (2 * PHASES), selectivities, correlation=1))
     predicates = [word_predicate(n, extra_scans=1) for n in range(6)]
-    texts = generate_texts(rng, np.concatenate(halves), WORDS)
-    return Case("drifting", texts, predicates, folder, steps=1)
+    return Case("drifting", generate_texts(rng, np.concatenate(halves), WORDS), predicates, folder)
 
 
 def _newsgroups(bench: Bench, folder: str) -> Case:
@@ -133,16 +124,6 @@ def _newsgroups(bench: Bench, folder: str) -> Case:
 
 def _scale(bench: Bench) -> int:
     return 4 if bench.quick else 1
-
-
-def _write_steps(texts: Sequence[str], folder: str, name: str, steps: int) -> list[str]:
-    """Write texts as Parquet, a folder for each step of a run."""
-    share = -(-len(texts) // steps)
-    top = pathlib.Path(folder) / name.replace(" ", "_")
-    return [
-        write_parquet(texts[step * share : (step + 1) * share], top / f"step-{step}")
-        for step in range(steps)
-    ]
 
 
 # --- the variants ----------------------------------------------------------------------------
@@ -201,21 +182,20 @@ def _measure(bench: Bench, folder: str, make_case: Callable[[Bench, str], Case])
         advance()
     written = case.predicates
     best = [case.predicates[i] for i in case.best]
-    filters: dict[str, Callable[[], Filter]] = {
-        "plain": lambda: lambda df: _spark_filter(df, written),
-        "chain as written": lambda: lambda df: _iterator_chain(df, written),
-        "chain in best order": lambda: lambda df: _iterator_chain(df, best),
-        "hand-written": lambda: lambda df: _hand_written(df, best),
-        "el.where": lambda: _eddyline(written),
-        "hand-written again": lambda: lambda df: _hand_written(df, best),
+    df = local_spark().read.parquet(case.path)
+    filters = {
+        "plain": lambda: _spark_filter(df, written),
+        "chain as written": lambda: _iterator_chain(df, written),
+        "chain in best order": lambda: _iterator_chain(df, best),
+        "hand-written": lambda: _hand_written(df, best),
+        "el.where": lambda: df.transform(_eddyline(written)),
+        "hand-written again": lambda: _hand_written(df, best),
     }
-    df = local_spark().read.parquet(*case.paths)
     for name, make in filters.items():
-        counted = make()(df).count()
+        counted = make().count()
         assert counted == case.kept, f"{case.name}, {name}: {counted} rows instead of {case.kept}"
-    seconds = bench.step_by_step(
-        case.name, {name: _in_steps(make, case.paths) for name, make in filters.items()}
-    )
+    runs: dict[str, Callable[[], object]] = {n: to_noop(make) for n, make in filters.items()}
+    seconds = bench.in_turn(case.name, runs, is_warm=True)
     possible = case.plain_us / case.best_us
     speedup = ratio(seconds["plain"], seconds["el.where"])
     about = f"{case.name}, {case.rows:,} rows"
@@ -239,15 +219,28 @@ def _measure(bench: Bench, folder: str, make_case: Callable[[Bench, str], Case])
         bench.add(f"{about}: {label} / hand-written", ratio(seconds[name], hand_written), "x", hand)
     control = ratio(seconds["hand-written again"], seconds["hand-written"])
     bench.add(f"{about}: hand-written / hand-written (control)", control, "x", "the same again")
+    _race(bench, case, about, hand)
     _count(bench, df, case, about)
+
+
+def _race(bench: Bench, case: Case, about: str, baseline: str) -> None:
+    """Run el.where and the hand-written UDF at the same time, over half the rows, a task each."""
+    best = [case.predicates[i] for i in case.best]
+    half = local_spark().read.parquet(f"{case.path}/part-0.parquet").coalesce(1)
+    hand_written = to_noop(lambda: _hand_written(half, best))
+    eddyline = to_noop(lambda: half.transform(_eddyline(case.predicates)))
+    for label, runner in (("el.where", eddyline), ("hand-written", hand_written)):
+        one, other = bench.at_once(f"{case.name}: {label}, hand-written", runner, hand_written)
+        metric = f"{about}: {label} / hand-written, both at the same time"
+        bench.add(metric, ratio(one, other), "x", baseline)
 
 
 def _in_steps(make: Callable[[], Filter], paths: Sequence[str]) -> Callable[[], Iterator[None]]:
     """Return how to begin a run over all data, a job for each of the paths.
 
-    All filters of a comparison take their steps in turn, so that a noisy neighbour of seconds hits
+    Filters that are compared take their steps in turn, so that a noisy neighbour of seconds hits
     all of them. Only the first step plans its query within the measured time: in one job over all
-    the data it would be planned once, too. A new filter is made for each run, and learns anew.
+    the data it would be planned once, too.
     """
     spark = local_spark()
 
@@ -309,7 +302,12 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
 
 
 def _measure_one(bench: Bench, folder: str, kind: str, predicate: Any, texts: list[str]) -> None:
-    paths = _write_steps(texts, folder, kind, steps=8)
+    share = -(-len(texts) // STEPS)
+    top = pathlib.Path(folder) / kind.replace(" ", "_")
+    paths = [
+        write_parquet(texts[step * share : (step + 1) * share], top / f"step-{step}")
+        for step in range(STEPS)
+    ]
     plain = _in_steps(lambda: lambda df: df.filter(predicate("text")), paths)
     eddyline = _in_steps(lambda: where(udf(predicate, "text")), paths)
     runs = {"plain": plain, "el.where": eddyline, "again": plain}

@@ -156,6 +156,7 @@ class TestAuto:
         heir = make_router("auto")
         heir.resume(router.knowledge())
         assert heir.segments[0].mesh.to_dict() == router.segments[0].mesh.to_dict()
+        assert heir.segments[0].finder.rejected == router.segments[0].finder.rejected
         route_all(heir, columns)
         assert heir.totals.seen.sum() < router.totals.seen.sum()
 

@@ -125,6 +125,7 @@ class ByMesh(OneOrder):
         """Start from what another segment of the same predicates has learnt."""
         super().resume(known)
         self.finder.resume(*known.get("looked", (0, 0)))
+        self.finder.rejected.update(known.get("rejected", {}))
         if known.get("mesh"):
             mesh = Mesh.from_dict(known["mesh"])
             if all(name in self.finder.attributes for name in mesh.tree.attributes):

@@ -163,7 +163,7 @@ class RouterPlanner:
 
     def _resolve(self, column: ColumnOrName) -> ColumnOrName:
         # A column whose name has a dot in it is meant before a field of a struct. (A name, not a
-        # Column: to make one takes Spark several milliseconds.)
+        # Column: making one takes a few milliseconds.)
         return quoted(column) if isinstance(column, str) and column in self._known else column
 
     def _type_of(self, column: str | Column, label: str, predicate: str) -> DataType:

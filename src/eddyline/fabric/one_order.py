@@ -119,7 +119,7 @@ class OneOrder(Segment):
             # No need to look before the first row: if the rows have changed, the alarm will tell.
             self._drift.resume(expected)
             self._begin_warm()
-            if self._wants_all:
+            if _asks_all(self._wanted()):
                 self._written.learn(tuples)
 
     def _begin_warm(self) -> None:
@@ -239,7 +239,7 @@ class OneOrder(Segment):
             if asked.any():
                 number = int(order[position])
                 tuples[asked, number] = self.array.drops(number, batch, rows[asked], totals)
-        if self._wants_all:
+        if _asks_all(wanted):
             self._written.learn(tuples)
             self._collect_dropped(batch, rows, tuples)
         return tuples
@@ -250,11 +250,6 @@ class OneOrder(Segment):
         for position in range(len(self.array)):
             wanted[position, list(self.policy.wanted(position))] = True
         return wanted
-
-    @property
-    def _wants_all(self) -> bool:
-        """Whether a profile tuple tells what every predicate makes of the row."""
-        return bool(self._wanted()[np.triu_indices(len(self.array), 1)].all())
 
     def _collect_kept(self, batch: Batch, rows: Rows) -> None:
         """For subclasses: rows, picked at random, that nothing dropped."""
@@ -340,6 +335,11 @@ class OneOrder(Segment):
             self.policy.adopt(trial.before)
             self._drift.restart()
             self._burst_due = self.policy.watches_drift
+
+
+def _asks_all(wanted: BoolArray) -> bool:
+    """Say whether a profile tuple tells what every predicate makes of the row."""
+    return bool(wanted[np.triu_indices(len(wanted), 1)].all())
 
 
 def pack_tuples(tuples: BoolArray) -> str:

@@ -1,0 +1,177 @@
+"""What a router decides: drift, orders, budgets, what is handed on, and all of it on record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eddyline.bench.synthetic import draw_answers, make_filters, to_columns
+from eddyline.errors import EddylineError
+from eddyline.fabric import Router, RouterOptions
+from eddyline.ordering import AGreedy, Policy
+
+
+def drifting_router(probability: float = 0.02, **options: Any) -> tuple[Router, int]:
+    """Run filters whose selectivities change places in the middle; return router and chunk."""
+    rng = np.random.default_rng(5)
+    one = draw_answers(rng, 100_000, [0.9, 0.9, 0.1], correlation=1)
+    two = draw_answers(rng, 100_000, [0.1, 0.9, 0.9], correlation=1)
+    filters, readers = make_filters([0] * 3)
+    router = Router(
+        filters,
+        readers,
+        AGreedy(profile_probability=probability),
+        options=RouterOptions(costs_us=(1.0,) * 3, seed=0, **options),
+    )
+    for begin in range(0, 200_000, 4_096):
+        part = np.concatenate([one, two])[begin : begin + 4_096]
+        router.route(to_columns(part), len(part))
+    return router, 4_096
+
+
+def learn_once(
+    selectivities: list[float], seed: int, knowledge: list[dict[str, Any]] | None = None
+) -> Router:
+    """Run filters over a short job's rows, from nothing or from what another has learnt."""
+    answers = draw_answers(np.random.default_rng(seed), 20_000, selectivities, correlation=1)
+    filters, readers = make_filters([0] * 3)
+    options = RouterOptions(costs_us=(10.0,) * 3, seed=seed)
+    router = Router(filters, readers, options=options)
+    if knowledge is not None:
+        router.resume(knowledge)
+    router.route(to_columns(answers), len(answers))
+    return router
+
+
+class TestDecisions:
+    def test_every_change_of_order_is_on_record_with_its_numbers(self) -> None:
+        router, _ = drifting_router()
+        changes = router.journal.of_kind("reorder")
+        assert changes[0].numbers["before"] == ["F0", "F1", "F2"]
+        assert changes[0].numbers["after"][0] == "F2"
+        for record in changes:
+            assert record.numbers["cost_after_us"] < record.numbers["cost_before_us"]
+        assert router.order()[0] == "F0"
+
+    def test_an_abrupt_change_is_noticed_within_two_chunks(self) -> None:
+        router, chunk = drifting_router()
+        drift = router.journal.of_kind("drift")
+        assert len(drift) == 1
+        assert 100_000 - chunk <= drift[0].at_rows <= 100_000 + chunk
+        follows = [r for r in router.journal.of_kind("reorder") if r.at_rows >= drift[0].at_rows]
+        assert follows[0].numbers["after"][0] == "F0"
+        assert follows[0].at_rows <= 100_000 + 2 * chunk
+
+    def test_a_change_is_kept_after_its_trial(self) -> None:
+        router, _ = drifting_router()
+        kept = router.journal.of_kind("kept")
+        assert kept
+        assert all(r.numbers["measured_us"] <= 1.15 * r.numbers["expected_us"] for r in kept)
+        assert not router.journal.of_kind("reverted")
+
+    def test_a_change_that_costs_more_is_undone_and_tried_ever_more_rarely(self) -> None:
+        class Stubborn(Policy):
+            """Wants the worst order, whatever it is shown."""
+
+            def learn(self, evidence):
+                return self.change_to([2, 1, 0])
+
+        rng = np.random.default_rng(6)
+        answers = draw_answers(rng, 400_000, [0.1, 0.9, 0.95], correlation=1)
+        filters, readers = make_filters([0] * 3)
+        options = RouterOptions(costs_us=(1.0,) * 3, seed=0)
+        router = Router(filters, readers, Stubborn(), options=options)
+        router.route(to_columns(answers), len(answers))
+        undone = router.journal.of_kind("reverted")
+        assert 2 <= len(undone) <= 5
+        for record in undone:
+            assert record.numbers["measured_us"] > record.numbers["expected_us"]
+            assert record.numbers["before"] == ["F0", "F1", "F2"]
+        gaps = np.diff([record.at_rows for record in undone])
+        assert (gaps[1:] > 1.5 * gaps[:-1]).all()
+
+    def test_every_change_ends_with_a_record(self) -> None:
+        router, _ = drifting_router()
+        begun = len(router.journal.of_kind("reorder"))
+        ended = len(router.journal.of_kind("kept", "reverted", "cut short"))
+        assert begun - ended in (0, 1)  # the last may still be on trial
+
+    def test_a_policy_that_forgets_a_predicate_is_caught(self) -> None:
+        class Forgetful(Policy):
+            name = "forgetful"
+
+            def learn(self, evidence):
+                return self.change_to([0])
+
+        filters, readers = make_filters([0] * 2)
+        router = Router(filters, readers, Forgetful())
+        with pytest.raises(
+            EddylineError, match=r"'forgetful' answered with \[0\], which is no order"
+        ):
+            router.route(to_columns(np.ones((1_000, 2), dtype=bool)), 1_000)
+
+    def test_profiling_keeps_to_its_budget(self) -> None:
+        router, _ = drifting_router(probability=0.2, budget=0.02)
+        advance = 20_000
+        assert router.totals.profiled.sum() < 0.025 * router.totals.seen.sum() + advance
+        assert router.journal.of_kind("budget")
+        unlimited, _ = drifting_router(probability=0.2, budget=None)
+        assert unlimited.totals.profiled.sum() > 2 * router.totals.profiled.sum()
+
+    def test_no_budget_means_no_profiling_beyond_the_advance(self) -> None:
+        router, _ = drifting_router(budget=0.0)
+        assert router.totals.profiled.sum() <= 20_500
+
+    def test_the_same_seed_gives_the_same_journal(self) -> None:
+        one, _ = drifting_router()
+        other, _ = drifting_router()
+        assert list(one.journal) == list(other.journal)
+
+    def test_what_was_learnt_is_handed_on(self) -> None:
+        learnt, _ = drifting_router()
+        filters, readers = make_filters([0] * 3)
+        fresh = Router(filters, readers, AGreedy(), options=RouterOptions(seed=1))
+        fresh.resume(learnt.knowledge())
+        assert fresh.order() == learnt.order()
+        assert fresh.knowledge()[0]["tuples"] == learnt.knowledge()[0]["tuples"]
+        assert fresh.journal[0].kind == "start"
+
+    def test_an_heir_has_nothing_to_find_out_before_the_first_row(self) -> None:
+        selectivities = [0.9, 0.9, 0.1]
+        learnt = learn_once(selectivities, seed=3)
+        heir = learn_once(selectivities, seed=4, knowledge=learnt.knowledge())
+        assert heir.order() == learnt.order()
+        assert heir.totals.profiled.sum() < 0.5 * learnt.totals.profiled.sum()
+        assert not heir.journal.of_kind("drift", "reorder")
+
+    def test_an_heir_notices_at_once_that_the_rows_have_changed(self) -> None:
+        learnt = learn_once([0.9, 0.9, 0.1], seed=3)
+        heir = learn_once([0.1, 0.9, 0.9], seed=4, knowledge=learnt.knowledge())
+        assert heir.journal.of_kind("drift")[0].at_rows == 0
+        assert heir.order()[0] == "F0"
+
+    def test_the_estimate_of_the_written_order_is_close(self) -> None:
+        router, _ = drifting_router()
+        rng = np.random.default_rng(5)
+        one = draw_answers(rng, 100_000, [0.9, 0.9, 0.1], correlation=1)
+        two = draw_answers(rng, 100_000, [0.1, 0.9, 0.9], correlation=1)
+        answers = np.concatenate([one, two])
+        passed_so_far = np.cumprod(answers, axis=1)[:, :-1].sum()
+        truth = len(answers) + passed_so_far
+        assert router.totals.written_seen.sum() == pytest.approx(truth, rel=0.06)
+
+    def test_memory_is_bounded(self) -> None:
+        router, _ = drifting_router()
+        assert len(router.segments[0].policy.evidence()) <= 500
+        assert len(router.journal) <= 1_000
+
+
+def test_one_predicate_learns_nothing_and_profiles_nothing() -> None:
+    filters, readers = make_filters([0])
+    router = Router(filters, readers)
+    router.route(to_columns(np.array([[True], [False]] * 5_000)), 10_000)
+    assert router.totals.profiled.sum() == 0
+    assert len(router.journal) == 0
+    assert router.totals.kept == 5_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.profile import Budget, CostModel, ProfileWindow, RateDrift
+from eddyline.profile import Budget, CostModel, Costs, ProfileWindow, RateDrift
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 50), max_size=12), st.integers(0, 2**32))
@@ -37,7 +37,7 @@ class TestCost:
             first.add(4_000, (100 + 0.5 * 4_000) * rng.uniform(1.0, 1.3))
             rows = int(rng.integers(2, 200))
             last.add(rows, (100 + 0.5 * rows) * rng.uniform(1.0, 1.3))
-        assert first.per_row_us == pytest.approx(0.55, rel=0.1)
+        assert first.per_row_us == pytest.approx(0.6, rel=0.1)
         assert last.per_row_us < 2.5 * first.per_row_us  # the mean of its calls is 10 times that
 
     def test_calls_that_were_interrupted_do_not_count(self) -> None:
@@ -64,6 +64,50 @@ class TestCost:
         cost.add(0, 100.0)
         assert not cost.known
         assert cost.per_row_us == 0.0
+
+
+class TestCostsBesideEachOther:
+    """How predicates compare, which is all that an order rests on."""
+
+    def test_a_machine_that_slows_down_for_a_while_does_not_make_one_look_dearer(self) -> None:
+        costs = Costs(2)
+        compared = []
+        for turn in range(200):
+            slower = 3.0 if (turn // 40) % 2 else 1.0
+            calls = [(0, 2_000, 4_000.0 * slower)]
+            if turn % 5 == 0:  # seldom reached: its window goes back much further
+                calls.append((1, 100, 100.0 * slower))
+            costs.add_turn(calls)
+            one, other = costs.per_row_us()
+            if one is not None and other is not None:
+                compared.append(one / other)
+        assert compared == pytest.approx([2.0] * len(compared))
+
+    def test_one_that_becomes_dearer_is_noticed_though_it_takes_most_of_the_time(self) -> None:
+        costs = Costs(2)
+        for us in (1.0, 10.0):
+            for _ in range(40):
+                costs.add_turn([(0, 4_000, 4_000 * us), (1, 100, 300.0)])
+        assert costs.per_row_us() == pytest.approx([10.0, 3.0], rel=0.05)
+
+    def test_a_first_call_that_loads_things_does_not_disturb_the_others(self) -> None:
+        costs = Costs(2)
+        costs.add_turn([(0, 64, 500_000.0), (1, 10, 30.0)])
+        for _ in range(10):
+            costs.add_turn([(0, 128, 256.0), (1, 20, 60.0)])
+        assert costs.per_row_us() == pytest.approx([2.0, 3.0])
+
+    def test_a_profile_is_charged_at_the_pace_of_the_turn_before_it(self) -> None:
+        costs = Costs(2)
+        for slower in (1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 1.0):
+            costs.add_turn([(0, 1_000, 1_000.0 * slower)])
+            costs.add(1, 10, 50.0 * slower)
+        assert costs.per_row_us() == pytest.approx([1.0, 5.0])
+
+    def test_who_was_never_called_is_unknown(self) -> None:
+        costs = Costs(2)
+        costs.add_turn([(0, 10, 20.0)])
+        assert costs.per_row_us() == [2.0, None]
 
 
 class TestBudget:

@@ -19,7 +19,7 @@ from eddyline.fabric.totals import Totals
 from eddyline.operators import Batch, Operator
 from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering.policy import FloatArray, IntArray
-from eddyline.profile import CostModel
+from eddyline.profile import Costs
 
 
 class Visit(NamedTuple):
@@ -133,7 +133,7 @@ class OperatorArray:
     ) -> None:
         self.operators = list(operators)
         self.places = slice(first, first + len(self.operators))
-        self.costs = [CostModel() for _ in self.operators]
+        self.costs = Costs(len(self.operators))
         self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
 
     def __len__(self) -> int:
@@ -147,11 +147,10 @@ class OperatorArray:
         """Return what each operator costs for one more row; a guess where nothing was seen."""
         if self._given_costs_us is not None:
             return self._given_costs_us
-        known = [cost.per_row_us for cost in self.costs if cost.known]
+        measured = self.costs.per_row_us()
+        known = [us for us in measured if us is not None]
         guess = sum(known) / len(known) if known else 1.0
-        return np.array(
-            [max(cost.per_row_us if cost.known else guess, 1e-4) for cost in self.costs]
-        )
+        return np.array([max(guess if us is None else us, 1e-4) for us in measured])
 
     def booked_us(self, measured_us: float, evaluations: IntArray) -> float:
         """Return the time for the budget: as measured, or by the given costs if there are any."""
@@ -195,8 +194,8 @@ class OperatorArray:
         busy_us = np.zeros(len(self.operators))
         for number, _, _, seen, passed, spent_us, own_us in visits:
             counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
-            self.costs[number].add(seen, own_us)
             token.feed_back(number, seen, seen - passed, own_us / seen)
+        self.costs.add_turn([(visit.operator, visit.seen, visit.own_us) for visit in visits])
         return counts, busy_us
 
     def drops(self, number: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
@@ -208,6 +207,6 @@ class OperatorArray:
         except Exception:
             return np.zeros(len(rows), dtype=bool)
         elapsed_us = (time.perf_counter() - began) * 1e6
-        self.costs[number].add(len(rows), elapsed_us - (batch.converting_us - converting_us))
+        self.costs.add(number, len(rows), elapsed_us - (batch.converting_us - converting_us))
         totals.profiled[self.places.start + number] += len(rows)
         return dropped

@@ -130,12 +130,12 @@ class Segment(abc.ABC):
         )
 
     def _known_costs(self) -> list[float | None]:
-        return [round(c.per_row_us, 4) if c.known else None for c in self.array.costs]
+        return [None if us is None else round(us, 4) for us in self.array.costs.per_row_us()]
 
     def _resume_costs(self, cost_us: Sequence[float | None]) -> None:
-        for cost, us in zip(self.array.costs, cost_us, strict=True):
+        for number, us in enumerate(cost_us):
             if us is not None:
-                cost.add(RESUMED_ROWS, us * RESUMED_ROWS)
+                self.array.costs.add(number, RESUMED_ROWS, us * RESUMED_ROWS)
 
 
 class WrittenOrderEstimate:

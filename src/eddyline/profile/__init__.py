@@ -1,8 +1,8 @@
 """What was seen: the window of profile tuples, costs per row, drift, and the budget for looking."""
 
 from eddyline.profile.budget import Budget
-from eddyline.profile.cost import CostModel
+from eddyline.profile.cost import CostModel, Costs
 from eddyline.profile.drift import RateDrift
 from eddyline.profile.window import ProfileWindow
 
-__all__ = ["Budget", "CostModel", "ProfileWindow", "RateDrift"]
+__all__ = ["Budget", "CostModel", "Costs", "ProfileWindow", "RateDrift"]

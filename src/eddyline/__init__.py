@@ -4,31 +4,39 @@ Spark gives every row the same plan. Eddyline gives each kind of row its own and
 the query runs.
 """
 
-from eddyline.content.learns import ContentOptions
-from eddyline.errors import (
-    EddylineError,
-    EngineError,
-    InvalidPolicyError,
-    InvalidPredicateError,
-    LookupTableError,
-    PredicateFailedError,
-    QueryError,
-)
-from eddyline.journal import Journal, Record
-from eddyline.mesh import MeshOptions
-from eddyline.ordering import (
-    AGreedy,
-    AsWritten,
-    Change,
-    Evidence,
-    Independent,
-    LocalSwaps,
-    Lottery,
-    Policy,
-    Sweep,
-)
-from eddyline.report import Report
-from eddyline.spark import Engine, Run, Where, callback, lookup, udf, where
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eddyline.content.learns import ContentOptions
+    from eddyline.errors import (
+        EddylineError,
+        EngineError,
+        InvalidPolicyError,
+        InvalidPredicateError,
+        LookupTableError,
+        PredicateFailedError,
+        QueryError,
+    )
+    from eddyline.journal import Journal, Record
+    from eddyline.mesh import MeshOptions
+    from eddyline.ordering import (
+        AGreedy,
+        AsWritten,
+        Change,
+        Evidence,
+        Independent,
+        LocalSwaps,
+        Lottery,
+        Policy,
+        Sweep,
+    )
+    from eddyline.report import Report
+    from eddyline.spark.engine.engine import Engine
+    from eddyline.spark.engine.run import Run
+    from eddyline.spark.engine.sinks import callback
+    from eddyline.spark.predicates import lookup, udf
+    from eddyline.spark.where import Where, where
 
 __version__ = "0.1.0"
 
@@ -63,3 +71,54 @@ __all__ = [
     "udf",
     "where",
 ]
+
+_HOMES = {
+    "eddyline.content.learns": ("ContentOptions",),
+    "eddyline.errors": (
+        "EddylineError",
+        "EngineError",
+        "InvalidPolicyError",
+        "InvalidPredicateError",
+        "LookupTableError",
+        "PredicateFailedError",
+        "QueryError",
+    ),
+    "eddyline.journal": ("Journal", "Record"),
+    "eddyline.mesh": ("MeshOptions",),
+    "eddyline.ordering": (
+        "AGreedy",
+        "AsWritten",
+        "Change",
+        "Evidence",
+        "Independent",
+        "LocalSwaps",
+        "Lottery",
+        "Policy",
+        "Sweep",
+    ),
+    "eddyline.report": ("Report",),
+    "eddyline.spark.engine.engine": ("Engine",),
+    "eddyline.spark.engine.run": ("Run",),
+    "eddyline.spark.engine.sinks": ("callback",),
+    "eddyline.spark.predicates": ("lookup", "udf"),
+    "eddyline.spark.where": ("Where", "where"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker should go by the imports above
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used.
+
+        Every new Python worker of Spark's imports this package, and its first rows wait for it; a
+        worker needs neither the SQL parser nor the reports.
+        """
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'eddyline' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

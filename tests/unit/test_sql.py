@@ -9,9 +9,11 @@ from sqlglot import exp, parse_one
 
 from eddyline.errors import QueryError
 from eddyline.operators.value_set import ValueSet
-from eddyline.sql import Schemas, Window, parse
 from eddyline.sql.comparison import ColumnTypes, to_values
+from eddyline.sql.names import Schemas
 from eddyline.sql.normal_form import to_clauses
+from eddyline.sql.parse import parse
+from eddyline.sql.query import Window
 
 SCHEMAS = Schemas(
     {"light": {"room": "string", "lux": "int", "at": "timestamp", "is_on": "boolean"}},

@@ -26,7 +26,7 @@ from eddyline.operators.value_set import ValueSet
 from eddyline.ordering import POLICIES, Policy, make_policy
 from eddyline.ordering.policy import Change, Evidence
 from eddyline.ordering.tickets import Tickets
-from eddyline.sql import StandingQuery
+from eddyline.sql.standing import StandingQuery
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 PLACES = {name: at for at, name in enumerate(COLUMNS)}

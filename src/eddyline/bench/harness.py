@@ -17,7 +17,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
@@ -183,30 +182,6 @@ class Bench:
                 for name, own in spent.items():
                     if round_ > 0:
                         seconds[name].append(own)
-                advance()
-        return seconds
-
-    def at_once(
-        self, what: str, one: Callable[[], object], other: Callable[[], object]
-    ) -> tuple[list[float], list[float]]:
-        """Run two things at the same time, three times a round; return the seconds of each.
-
-        Each has half of the machine, and both have the same neighbours: the ratio of two runs that
-        take about as long is far less noisy than that of runs in turn.
-        """
-        seconds: tuple[list[float], list[float]] = ([], [])
-
-        def run(side: int) -> None:
-            began = time.perf_counter()
-            (one, other)[side]()
-            seconds[side].append(time.perf_counter() - began)
-
-        races = 3 * self.rounds
-        rng = random.Random(self.seed)
-        with self.progress(what, races) as advance:
-            for _ in range(races):
-                with ThreadPoolExecutor(max_workers=2) as pool:
-                    list(pool.map(run, rng.sample([0, 1], 2)))
                 advance()
         return seconds
 

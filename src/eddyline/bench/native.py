@@ -24,7 +24,8 @@ from eddyline.bench.texts import TextPredicate, read_newsgroups, three_kinds, wr
 from eddyline.errors import EddylineError
 from eddyline.operators.operator import BoolArray
 from eddyline.ordering.static import best_ordering
-from eddyline.spark import udf, where
+from eddyline.spark.predicates import udf
+from eddyline.spark.where import where
 
 WORDS = 120
 OPERATORS = 6

@@ -96,7 +96,7 @@ class _Events:
 
     def engine(self, rules: Mapping[str, str]) -> Any:
         """Return an engine that counts the matches of each rule, not started."""
-        from eddyline.spark.engine import Engine
+        from eddyline.spark.engine.engine import Engine
 
         number = next(self._numbers)
         source = pathlib.Path(f"{self.folder}-source-{number}")

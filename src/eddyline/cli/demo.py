@@ -28,7 +28,9 @@ from eddyline.bench.texts import (
     write_parquet,
 )
 from eddyline.errors import EddylineError
-from eddyline.spark import Engine, udf, where
+from eddyline.spark.engine.engine import Engine
+from eddyline.spark.predicates import udf
+from eddyline.spark.where import where
 
 PREDICATES = 4
 PHASES = 3

@@ -16,7 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from eddyline.errors import EngineError
-from eddyline.spark.engine import Engine, Run
+from eddyline.spark.engine.engine import Engine
+from eddyline.spark.engine.run import Run
 from eddyline.spark.engine.sinks import callback
 
 _KEYS: dict[str, set[str]] = {

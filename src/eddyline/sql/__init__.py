@@ -1,21 +1,4 @@
-"""From SQL text to what a flow can share: parse, resolve, normalise, take apart."""
+"""From SQL text to what a flow can share: parse, resolve, normalise, take apart.
 
-from eddyline.sql.names import Schemas
-from eddyline.sql.parse import ROWS, STREAM, TABLE, parse, shown
-from eddyline.sql.query import LookupSpec, PredicateSpec, Query, Window
-from eddyline.sql.standing import Clause, StandingQuery
-
-__all__ = [
-    "ROWS",
-    "STREAM",
-    "TABLE",
-    "Clause",
-    "LookupSpec",
-    "PredicateSpec",
-    "Query",
-    "Schemas",
-    "StandingQuery",
-    "Window",
-    "parse",
-    "shown",
-]
+Nothing is imported here: workers need the parts of a query, but not what reads SQL.
+"""

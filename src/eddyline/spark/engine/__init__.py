@@ -1,7 +1,4 @@
-"""The engine: many continuous queries over shared streams, run as one."""
+"""The engine: many continuous queries over shared streams, run as one.
 
-from eddyline.spark.engine.engine import Engine
-from eddyline.spark.engine.run import Run
-from eddyline.spark.engine.sinks import callback
-
-__all__ = ["Engine", "Run", "callback"]
+Nothing is imported here: workers need the flow, but not the engine.
+"""

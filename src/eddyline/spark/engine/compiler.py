@@ -20,7 +20,9 @@ from eddyline.spark.engine.stored import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native import may_raise
 from eddyline.spark.predicates import NativePredicate
-from eddyline.sql import STREAM, PredicateSpec, Query, Schemas, parse, shown
+from eddyline.sql.names import Schemas
+from eddyline.sql.parse import STREAM, parse, shown
+from eddyline.sql.query import PredicateSpec, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

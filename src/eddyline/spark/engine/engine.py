@@ -30,7 +30,7 @@ from eddyline.spark.engine.states import QueryState, QueryStates
 from eddyline.spark.engine.stored import Stored, fingerprint
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.predicates import kind_of_udf
-from eddyline.sql import Schemas
+from eddyline.sql.names import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,7 +26,8 @@ from eddyline.spark.engine.functions import Function, FunctionPlan
 from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import LookupSpec, PredicateSpec, Query, StandingQuery
+from eddyline.sql.query import LookupSpec, PredicateSpec, Query
+from eddyline.sql.standing import StandingQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -25,7 +25,7 @@ from eddyline.ordering.tickets import Tickets
 from eddyline.spark.convert import SparkColumnReader
 from eddyline.spark.engine.functions import FunctionPlan
 from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import StandingQuery
+from eddyline.sql.standing import StandingQuery
 
 FLOWS_MAX = 16
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eddyline.operators import Operator, RowPredicate
 from eddyline.operators.operator import BoolArray
-from eddyline.sql import PredicateSpec
+from eddyline.sql.query import PredicateSpec
 
 _COMPARE = {
     "=": pc.equal,

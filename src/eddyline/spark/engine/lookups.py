@@ -13,7 +13,7 @@ from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.plan import common_type, plan_lookup
 from eddyline.spark.predicates import LOOKUP_ROWS_MAX, LookupPredicate
 from eddyline.spark.worker import OperatorPlan
-from eddyline.sql import LookupSpec, Query
+from eddyline.sql.query import LookupSpec, Query
 
 
 class TableLookups:

@@ -20,7 +20,8 @@ from eddyline.spark.compiled import NativeRun, learn_run, pilot_sample
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native import mesh_to_column, route_to_column
 from eddyline.spark.predicates import NativePredicate
-from eddyline.sql import STREAM, Query, shown
+from eddyline.sql.parse import STREAM, shown
+from eddyline.sql.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from eddyline.operators.domain import Domain
 from eddyline.spark.attributes import quoted
-from eddyline.sql import STREAM
 from eddyline.sql.comparison import ColumnTypes
+from eddyline.sql.parse import STREAM
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

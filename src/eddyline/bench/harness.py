@@ -138,18 +138,20 @@ class Bench:
         variants: Mapping[str, Callable[[], object]],
         rounds: int | None = None,
         is_warm: bool = False,
+        times: Mapping[str, int] | None = None,
     ) -> dict[str, list[float]]:
         """Run the variants in turn; return their seconds.
 
         Each round has another order, so that what one leaves behind hits all of them alike. The
-        first round does not count, unless everything has been run before.
+        first round does not count, unless everything has been run before. A variant that takes
+        much less time than others can be run several `times` a round.
         """
         rounds = rounds or self.rounds
         rounds_ahead = 0 if is_warm else 1
         seconds: dict[str, list[float]] = {name: [] for name in variants}
-        names = list(variants)
+        names = [name for name in variants for _ in range((times or {}).get(name, 1))]
         rng = random.Random(self.seed)
-        with self.progress(what, (rounds_ahead + rounds) * len(variants)) as advance:
+        with self.progress(what, (rounds_ahead + rounds) * len(names)) as advance:
             for round_ in range(rounds_ahead + rounds):
                 for name in rng.sample(names, len(names)):
                     began = time.perf_counter()
@@ -223,8 +225,8 @@ def ratio(numerator: list[float], denominator: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(numerator, denominator, strict=True))
 
 
-def mean_of(one: list[float], again: list[float]) -> list[float]:
-    """Return the mean of two runs of the same thing, round by round: less noisy than either.
+def mean_of(*runs: list[float]) -> list[float]:
+    """Return the mean of several runs of the same thing, round by round: less noisy than one.
 
     Examples
     --------
@@ -232,7 +234,19 @@ def mean_of(one: list[float], again: list[float]) -> list[float]:
     [1.5, 3.0]
 
     """
-    return [statistics.mean(both) for both in zip(one, again, strict=True)]
+    return [statistics.mean(each) for each in zip(*runs, strict=True)]
+
+
+def by_round(seconds: list[float], times: int) -> list[float]:
+    """Return the mean of each round of a variant that was run several times a round.
+
+    Examples
+    --------
+    >>> by_round([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], times=3)
+    [2.0, 5.0]
+
+    """
+    return mean_of(*(seconds[first::times] for first in range(times)))
 
 
 def environment(seed: int) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from eddyline.spark.predicates import udf
 from eddyline.spark.where import Where, where
 
 PHASES = 8
-STEPS = 8
+STEPS = 4
 CLOSE_TIMES = 3
 WORDS = 160
 COST_SAMPLE = 4_000
@@ -295,10 +295,10 @@ def _measure_one_predicate(bench: Bench, folder: str) -> None:
     def vectorised(texts: pa.Array) -> pa.Array:
         return pc.match_substring(texts, "land")
 
-    long = generate_texts(rng, rng.random((20_000, 1)) < 0.5, WORDS) * (24 // _scale(bench))
+    long = generate_texts(rng, rng.random((20_000, 1)) < 0.5, WORDS) * (48 // _scale(bench))
     _measure_one(bench, folder, "in Python", in_python, long)
     short = generate_texts(rng, np.zeros((20_000, 1), dtype=bool), words=8)
-    _measure_one(bench, folder, "vectorised", vectorised, short * (1_200 // _scale(bench)))
+    _measure_one(bench, folder, "vectorised", vectorised, short * (2_400 // _scale(bench)))
 
 
 def _measure_one(bench: Bench, folder: str, kind: str, predicate: Any, texts: list[str]) -> None:

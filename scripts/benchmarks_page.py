@@ -9,8 +9,8 @@ import sys
 HEAD = """# Benchmarks
 
 Written by `make docs` from what `make bench` measured; nothing here is typed by hand. Times are
-ratios of variants run in turn (or, where it says so, at the same time), medians of several rounds,
-beside a control that compares a variant with itself. Evaluations are counted.
+ratios of variants run in turn, medians of several rounds, beside a control that compares a variant
+with itself. Evaluations are counted.
 """
 
 

@@ -7,30 +7,31 @@ the query runs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from eddyline.content.learns import ContentOptions
+from eddyline.errors import (
+    EddylineError,
+    EngineError,
+    InvalidPolicyError,
+    InvalidPredicateError,
+    LookupTableError,
+    PredicateFailedError,
+    QueryError,
+)
+from eddyline.journal import Journal, Record
+from eddyline.mesh import MeshOptions
+from eddyline.ordering import (
+    AGreedy,
+    AsWritten,
+    Change,
+    Evidence,
+    Independent,
+    LocalSwaps,
+    Lottery,
+    Policy,
+    Sweep,
+)
+
 if TYPE_CHECKING:
-    from eddyline.content.learns import ContentOptions
-    from eddyline.errors import (
-        EddylineError,
-        EngineError,
-        InvalidPolicyError,
-        InvalidPredicateError,
-        LookupTableError,
-        PredicateFailedError,
-        QueryError,
-    )
-    from eddyline.journal import Journal, Record
-    from eddyline.mesh import MeshOptions
-    from eddyline.ordering import (
-        AGreedy,
-        AsWritten,
-        Change,
-        Evidence,
-        Independent,
-        LocalSwaps,
-        Lottery,
-        Policy,
-        Sweep,
-    )
     from eddyline.report import Report
     from eddyline.spark.engine.engine import Engine
     from eddyline.spark.engine.run import Run
@@ -72,44 +73,23 @@ __all__ = [
     "where",
 ]
 
-_HOMES = {
-    "eddyline.content.learns": ("ContentOptions",),
-    "eddyline.errors": (
-        "EddylineError",
-        "EngineError",
-        "InvalidPolicyError",
-        "InvalidPredicateError",
-        "LookupTableError",
-        "PredicateFailedError",
-        "QueryError",
-    ),
-    "eddyline.journal": ("Journal", "Record"),
-    "eddyline.mesh": ("MeshOptions",),
-    "eddyline.ordering": (
-        "AGreedy",
-        "AsWritten",
-        "Change",
-        "Evidence",
-        "Independent",
-        "LocalSwaps",
-        "Lottery",
-        "Policy",
-        "Sweep",
-    ),
-    "eddyline.report": ("Report",),
-    "eddyline.spark.engine.engine": ("Engine",),
-    "eddyline.spark.engine.run": ("Run",),
-    "eddyline.spark.engine.sinks": ("callback",),
-    "eddyline.spark.predicates": ("lookup", "udf"),
-    "eddyline.spark.where": ("Where", "where"),
+#: What only the driver uses.
+_HOME_OF = {
+    "Engine": "eddyline.spark.engine.engine",
+    "Report": "eddyline.report",
+    "Run": "eddyline.spark.engine.run",
+    "Where": "eddyline.spark.where",
+    "callback": "eddyline.spark.engine.sinks",
+    "lookup": "eddyline.spark.predicates",
+    "udf": "eddyline.spark.predicates",
+    "where": "eddyline.spark.where",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # a type checker should go by the imports above
 
     def __getattr__(name: str) -> Any:
-        """Import a public name when it is first used.
+        """Import a public name of the driver's when it is first used.
 
         Every new Python worker of Spark's imports this package, and its first rows wait for it; a
         worker needs neither the SQL parser nor the reports.

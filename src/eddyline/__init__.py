@@ -17,7 +17,7 @@ from eddyline.errors import (
     PredicateFailedError,
     QueryError,
 )
-from eddyline.journal import Journal, Record
+from eddyline.journal import Event, Journal, Record
 from eddyline.mesh import MeshOptions
 from eddyline.ordering import (
     AGreedy,
@@ -32,12 +32,12 @@ from eddyline.ordering import (
 )
 
 if TYPE_CHECKING:
-    from eddyline.report import Report
+    from eddyline.report.model import Report
+    from eddyline.spark.common.predicates import lookup, udf
     from eddyline.spark.engine.engine import Engine
     from eddyline.spark.engine.run import Run
     from eddyline.spark.engine.sinks import callback
-    from eddyline.spark.predicates import lookup, udf
-    from eddyline.spark.where import Where, where
+    from eddyline.spark.where.where import Where, where
 
 __version__ = "0.1.0"
 
@@ -49,6 +49,7 @@ __all__ = [
     "EddylineError",
     "Engine",
     "EngineError",
+    "Event",
     "Evidence",
     "Independent",
     "InvalidPolicyError",
@@ -76,13 +77,13 @@ __all__ = [
 #: What only the driver uses.
 _HOME_OF = {
     "Engine": "eddyline.spark.engine.engine",
-    "Report": "eddyline.report",
+    "Report": "eddyline.report.model",
     "Run": "eddyline.spark.engine.run",
-    "Where": "eddyline.spark.where",
+    "Where": "eddyline.spark.where.where",
     "callback": "eddyline.spark.engine.sinks",
-    "lookup": "eddyline.spark.predicates",
-    "udf": "eddyline.spark.predicates",
-    "where": "eddyline.spark.where",
+    "lookup": "eddyline.spark.common.predicates",
+    "udf": "eddyline.spark.common.predicates",
+    "where": "eddyline.spark.where.where",
 }
 
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import eddyline as el
 from eddyline.mesh import Mesh, RowClass
-from eddyline.spark.native import mesh_to_column, split_to_column
+from eddyline.spark.native.columns import mesh_to_column, split_to_column
 from tests.unit.test_tree import from_sklearn
 
 CONDITIONS = [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import eddyline as el
+from eddyline.journal.events import EngineStarted, QueryPaused
 from tests.spark import random_sql
 from tests.spark.random_sql import ROOMS, SCHEMA, is_vowel
 
@@ -187,7 +188,7 @@ def test_one_failing_query_leaves_the_others_alone(spark: Any, engine: Any, feed
     assert "DIVIDE_BY_ZERO" in states["division"].error
     assert run.results("guarded").count() == 9
     assert run.results("fine").count() == 4
-    assert {r.numbers["query"] for r in run.journal().of_kind("paused")} == {
+    assert {r.numbers["query"] for r in run.journal().of(QueryPaused)} == {
         "python",
         "sink",
         "division",
@@ -259,7 +260,7 @@ def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
     assert report["batches"][0]["matches"] == report["queries"][0]["matched"]
     assert set(report["batches"][0]["tickets"]) == {"id", "a"}
     assert "small" in run.report()._repr_html_()
-    assert next(iter(run.journal())).kind == "start"
+    assert isinstance(next(iter(run.journal())).event, EngineStarted)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import eddyline as el
+from eddyline.journal.events import CatalogueRepaired
 from eddyline.spark.engine.catalogue import FILE
 
 
@@ -153,7 +154,7 @@ def test_a_half_written_catalogue_falls_back_to_the_last_good_state(
     with pytest.warns(UserWarning, match="was not written whole"):
         again = el.Engine(spark, engine.path)
     assert [state.name for state in again.queries()] == ["known"]
-    assert again.journal().of_kind("damage")
+    assert again.journal().of(CatalogueRepaired)
     assert list(engine.path.glob(f"{FILE}.damaged*"))
     again.stream("events", rate(spark))
     again.query("fresh", "SELECT value FROM events")  # and it can be written again

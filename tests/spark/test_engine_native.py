@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eddyline as el
+from eddyline.journal.events import ClassesFound
 from tests.spark.test_engine import Feed, answer, as_counter
 
 SCHEMA = "kind string, number int, text string"
@@ -51,7 +52,7 @@ def test_classes_are_found_between_micro_batches_and_found_anew(spark: Any, engi
         engine.feed.put(rows)
         run.process_all_available()
     assert as_counter(run.results("marked")) == as_counter(answer(spark, QUERY, seen, SCHEMA))
-    found = [r for r in engine.journal() if r.kind == "classes found"]
+    found = engine.journal().of(ClassesFound)
     assert all(record.numbers["query"] == "marked" for record in found)
     assert [first_mark(found[0], kind) for kind in "ab"] == [0, 2]
     assert [first_mark(found[-1], kind) for kind in "ab"] == [2, 0]

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import eddyline as el
+from eddyline.journal.events import OrderChanged
 from tests.spark.cases import SCHEMA, by_spark, candidates, ids, random_rows
 
 
@@ -79,9 +80,9 @@ def test_the_report_is_of_all_micro_batches_and_workers_keep_what_they_learnt(
     assert f.report().rows == 40_000
     # Eight micro-batches, but each worker had to find the order only once.
     per_worker: dict[str, int] = {}
-    for record in f.journal().of_kind("reorder"):
-        if record.numbers["before"][0] == "passes_most":
-            per_worker[record.where] = per_worker.get(record.where, 0) + 1
+    for record in f.journal().of(OrderChanged):
+        if record.event.before[0] == "passes_most":
+            per_worker[record.process] = per_worker.get(record.process, 0) + 1
     assert per_worker
     assert set(per_worker.values()) == {1}
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import eddyline as el
+from eddyline.journal.events import KnowledgeRestored, OrderChanged
 from tests.spark.cases import SCHEMA, by_spark, candidates, ids, random_rows
 
 
@@ -180,7 +181,7 @@ def test_a_sample_gives_the_first_order(spark) -> None:
     ]
     f = el.where(*predicates, sample=df, seed=0)
     assert df.transform(f).count() == 500
-    starts = f.journal().of_kind("start")
+    starts = f.journal().of(KnowledgeRestored)
     assert starts
     assert all(r.numbers["order"][0] == "drops_most" for r in starts)
 
@@ -196,11 +197,11 @@ def test_a_rebuilt_plan_starts_from_what_was_learnt(spark) -> None:
     first = f.report()
     assert first.rows == 20_000
     assert first.evaluations < first.evaluations_by_spark
-    assert any(r.kind == "reorder" for r in first.changes)
+    assert any(isinstance(r.event, OrderChanged) for r in first.changes)
     assert df.transform(f).count() == 2_000
     again = f.report()
     assert again.rows == 40_000
-    starts = f.journal().of_kind("start")
+    starts = f.journal().of(KnowledgeRestored)
     assert starts
     assert all(r.numbers["order"][0] == "drops_most" for r in starts)
 

@@ -6,13 +6,28 @@ import pytest
 
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.by_content import ByContent
-from eddyline.fabric.by_mesh import ByMesh
 from eddyline.fabric.rtoken import RToken, Wheel
+from eddyline.fabric.tactics.content import ByContent
+from eddyline.fabric.tactics.mesh import ByMesh
+from eddyline.journal import Record
+from eddyline.journal.events import (
+    ClassesDropped,
+    ClassesFound,
+    DriftDetected,
+    NoClassesFound,
+    TrialEnded,
+)
 from eddyline.mesh import Mesh, RowClass
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node, Tree
 from eddyline.operators import Batch, ColumnReader, Operator, Outcome
+
+
+def trials(router: Router, *verdicts: str, subject: str = "classes") -> list[Record]:
+    """Return the records of trials that ended with one of the verdicts."""
+    ended = [r for r in router.journal.of(TrialEnded) if r.event.subject == subject]
+    return [r for r in ended if r.event.verdict in verdicts]
+
 
 OPERATORS = 4
 
@@ -89,8 +104,8 @@ class TestAuto:
         router = make_router("auto")
         route_all(router, columns)
         found, kept = (
-            router.journal.of_kind("classes found"),
-            router.journal.of_kind("classes kept"),
+            router.journal.of(ClassesFound),
+            trials(router, "kept"),
         )
         assert found
         assert kept
@@ -109,8 +124,9 @@ class TestAuto:
         columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
         router = make_router("auto")
         route_all(router, columns)
-        assert not router.journal.of_kind("classes found", "classes kept")
-        assert router.journal.of_kind("no classes")
+        assert not router.journal.of(ClassesFound)
+        assert not trials(router, "kept")
+        assert router.journal.of(NoClassesFound)
         assert router.segments[0].order[0] == 1
 
     def test_drift_breaks_the_promise_and_new_classes_take_over(self):
@@ -119,10 +135,12 @@ class TestAuto:
         after, second = make_data(1, 120_000, offset=1)
         verdict = np.concatenate([route_all(router, before), route_all(router, after)])
         assert verdict.tolist() == np.concatenate([first, second]).all(axis=1).tolist()
-        drift = [r for r in router.journal.of_kind("drift") if "promised_us" in r.numbers]
+        drift = [
+            r.event for r in router.journal.of(DriftDetected) if r.event.expected_us is not None
+        ]
         assert drift
-        assert drift[0].numbers["measured_us"] > drift[0].numbers["promised_us"]
-        later = [r for r in router.journal.of_kind("classes kept") if r.at_rows > 60_000]
+        assert drift[0].measured_us > drift[0].expected_us
+        later = [r for r in trials(router, "kept") if r.at_rows > 60_000]
         assert later
         seen = router.totals.seen.sum()
         route_all(router, make_data(2, 20_000, offset=1)[0])
@@ -186,7 +204,7 @@ class TestSwapUnderLoad:
         router = make_router("auto", budget=0.0)
         verdict = route_all(router, columns, batch_rows=3_000)
         assert verdict.tolist() == passed.all(axis=1).tolist()
-        assert router.journal.of_kind("classes kept", "classes refused")  # there was a swap
+        assert trials(router, "kept", "reverted")  # there was a swap
         assert router.totals.rows == 60_000
         assert router.totals.kept == int(passed.all(axis=1).sum())
 
@@ -254,9 +272,10 @@ class TestContent:
         columns, _ = make_data(0, 60_000)
         router = make_router(ContentOptions.paper())
         route_all(router, columns)
-        for record in router.journal.of_kind("pair kept"):
-            assert record.numbers["with_us"] <= 1.005 * record.numbers["without_us"]
-        assert router.journal.of_kind("pair kept")
+        kept = trials(router, "kept", subject="attribute")
+        for record in kept:
+            assert record.event.after_us <= 1.005 * record.event.before_us
+        assert kept
 
     def test_it_follows_when_the_correlation_moves_to_other_operators(self):
         router = make_router("content")
@@ -274,7 +293,7 @@ def test_a_class_that_the_mesh_does_not_know_is_learnt():
     kinds = columns[5].to_pylist()
     columns[5] = pa.array([f"new {kind}" for kind in kinds])
     assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
-    drift = [r.numbers.get("class", "") for r in router.journal.of_kind("drift")]
+    drift = [r.event.row_class for r in router.journal.of(DriftDetected)]
     assert "rows unlike all that the classes were found in" in drift
     assert "new k1" in str(router.segments[0].mesh.words(["a", "b", "c", "d"]))
 
@@ -322,7 +341,7 @@ class TestWhatLearningMustNotBreak:
         heir.resume(router.knowledge())
         columns[5] = pa.array(np.arange(60_000) % 3)
         assert route_all(heir, columns).tolist() == passed.all(axis=1).tolist()
-        assert heir.journal.of_kind("classes ended")
+        assert heir.journal.of(ClassesDropped)
 
     def test_a_wheel_that_never_drops_anything(self):
         wheel = Wheel(2, seed=0)
@@ -369,13 +388,13 @@ def test_a_change_in_time_is_not_taken_for_classes_of_a_running_number(seed):
     columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
     assert route_all(router, columns, 2_000).tolist() == passed.all(axis=1).tolist()
     assert router.order()[0] == router.operators[2].name
-    assert not router.journal.of_kind("classes found")
-    assert len(router.journal.of_kind("drift")) == 2
+    assert not router.journal.of(ClassesFound)
+    assert len(router.journal.of(DriftDetected)) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_stay_as_they_are_are_no_drift_while_classes_are_tried(seed):
     router = make_router("auto", seed)
     route_all(router, make_data(seed, 60_000)[0])
-    assert router.journal.of_kind("classes kept")
-    assert not router.journal.of_kind("drift")
+    assert trials(router, "kept")
+    assert not router.journal.of(DriftDetected)

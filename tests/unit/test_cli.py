@@ -117,8 +117,8 @@ def test_a_part_of_a_benchmark_leaves_the_numbers_of_others_in_the_file(tmp_path
 @pytest.mark.parametrize("folder", ["missing", "empty"])
 def test_bench_where_names_missing_data(tmp_path, folder: str) -> None:
     (tmp_path / "empty").mkdir()
-    from eddyline.bench.texts import read_newsgroups
     from eddyline.errors import EddylineError
+    from eddyline.testing.texts import read_newsgroups
 
     with pytest.raises(EddylineError, match=r"no train\.jsonl\.gz in .*--data takes the folder"):
         read_newsgroups(tmp_path / folder)

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.attributes.gain import gain_ratio
 from eddyline.content import AttributePartition, ContentLearns
-from eddyline.content.gain import gain_ratio
 from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
 from eddyline.content.pruning import fixed_operators
 

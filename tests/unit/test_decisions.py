@@ -7,10 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddyline.bench.synthetic import draw_answers, make_filters, to_columns
 from eddyline.errors import EddylineError
 from eddyline.fabric import Router, RouterOptions
+from eddyline.journal import Record
+from eddyline.journal.events import (
+    BudgetExhausted,
+    DriftDetected,
+    KnowledgeRestored,
+    OrderChanged,
+    TrialEnded,
+)
 from eddyline.ordering import AGreedy, Policy
+from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
+
+
+def trials(router: Router, *verdicts: str, subject: str = "order") -> list[Record]:
+    """Return the records of trials that ended with one of the verdicts."""
+    ended = [r for r in router.journal.of(TrialEnded) if r.event.subject == subject]
+    return [r for r in ended if r.event.verdict in verdicts]
 
 
 def drifting_router(probability: float = 0.02, **options: Any) -> tuple[Router, int]:
@@ -48,8 +62,8 @@ def learn_once(
 class TestDecisions:
     def test_every_change_of_order_is_on_record_with_its_numbers(self) -> None:
         router, _ = drifting_router()
-        changes = router.journal.of_kind("reorder")
-        assert changes[0].numbers["before"] == ["F0", "F1", "F2"]
+        changes = router.journal.of(OrderChanged)
+        assert changes[0].event.before == ("F0", "F1", "F2")
         assert changes[0].numbers["after"][0] == "F2"
         for record in changes:
             assert record.numbers["cost_after_us"] < record.numbers["cost_before_us"]
@@ -57,19 +71,19 @@ class TestDecisions:
 
     def test_an_abrupt_change_is_noticed_within_two_chunks(self) -> None:
         router, chunk = drifting_router()
-        drift = router.journal.of_kind("drift")
+        drift = router.journal.of(DriftDetected)
         assert len(drift) == 1
         assert 100_000 - chunk <= drift[0].at_rows <= 100_000 + chunk
-        follows = [r for r in router.journal.of_kind("reorder") if r.at_rows >= drift[0].at_rows]
+        follows = [r for r in router.journal.of(OrderChanged) if r.at_rows >= drift[0].at_rows]
         assert follows[0].numbers["after"][0] == "F0"
         assert follows[0].at_rows <= 100_000 + 2 * chunk
 
     def test_a_change_is_kept_after_its_trial(self) -> None:
         router, _ = drifting_router()
-        kept = router.journal.of_kind("kept")
+        kept = trials(router, "kept")
         assert kept
-        assert all(r.numbers["measured_us"] <= 1.15 * r.numbers["expected_us"] for r in kept)
-        assert not router.journal.of_kind("reverted")
+        assert all(r.event.after_us <= 1.15 * r.event.before_us for r in kept)
+        assert not trials(router, "reverted")
 
     def test_a_change_that_costs_more_is_undone_and_tried_ever_more_rarely(self) -> None:
         class Stubborn(Policy):
@@ -84,18 +98,18 @@ class TestDecisions:
         options = RouterOptions(costs_us=(1.0,) * 3, seed=0)
         router = Router(filters, readers, Stubborn(), options=options)
         router.route(to_columns(answers), len(answers))
-        undone = router.journal.of_kind("reverted")
+        undone = trials(router, "reverted")
         assert 2 <= len(undone) <= 5
         for record in undone:
-            assert record.numbers["measured_us"] > record.numbers["expected_us"]
-            assert record.numbers["before"] == ["F0", "F1", "F2"]
+            assert record.event.after_us > record.event.before_us
+            assert record.event.before == ("F0", "F1", "F2")
         gaps = np.diff([record.at_rows for record in undone])
         assert (gaps[1:] > 1.5 * gaps[:-1]).all()
 
     def test_every_change_ends_with_a_record(self) -> None:
         router, _ = drifting_router()
-        begun = len(router.journal.of_kind("reorder"))
-        ended = len(router.journal.of_kind("kept", "reverted", "cut short"))
+        begun = len(router.journal.of(OrderChanged))
+        ended = len(trials(router, "kept", "reverted", "interrupted"))
         assert begun - ended in (0, 1)  # the last may still be on trial
 
     def test_a_policy_that_forgets_a_predicate_is_caught(self) -> None:
@@ -116,7 +130,7 @@ class TestDecisions:
         router, _ = drifting_router(probability=0.2, budget=0.02)
         advance = 20_000
         assert router.totals.profiled.sum() < 0.025 * router.totals.seen.sum() + advance
-        assert router.journal.of_kind("budget")
+        assert router.journal.of(BudgetExhausted)
         unlimited, _ = drifting_router(probability=0.2, budget=None)
         assert unlimited.totals.profiled.sum() > 2 * router.totals.profiled.sum()
 
@@ -136,7 +150,7 @@ class TestDecisions:
         fresh.resume(learnt.knowledge())
         assert fresh.order() == learnt.order()
         assert fresh.knowledge()[0]["tuples"] == learnt.knowledge()[0]["tuples"]
-        assert fresh.journal[0].kind == "start"
+        assert isinstance(fresh.journal[0].event, KnowledgeRestored)
 
     def test_an_heir_has_nothing_to_find_out_before_the_first_row(self) -> None:
         selectivities = [0.9, 0.9, 0.1]
@@ -144,12 +158,12 @@ class TestDecisions:
         heir = learn_once(selectivities, seed=4, knowledge=learnt.knowledge())
         assert heir.order() == learnt.order()
         assert heir.totals.profiled.sum() < 0.5 * learnt.totals.profiled.sum()
-        assert not heir.journal.of_kind("drift", "reorder")
+        assert not heir.journal.of(DriftDetected, OrderChanged)
 
     def test_an_heir_notices_at_once_that_the_rows_have_changed(self) -> None:
         learnt = learn_once([0.9, 0.9, 0.1], seed=3)
         heir = learn_once([0.1, 0.9, 0.9], seed=4, knowledge=learnt.knowledge())
-        assert heir.journal.of_kind("drift")[0].at_rows == 0
+        assert heir.journal.of(DriftDetected)[0].at_rows == 0
         assert heir.order()[0] == "F0"
 
     def test_the_estimate_of_the_written_order_is_close(self) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.fabric.flow import Flow
+from eddyline.fabric.shared.eddy import Flow
+from eddyline.fabric.shared.query import Clause, StandingQuery
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
 from eddyline.operators.bitmaps import set_bits, slots_of
 from eddyline.operators.domain import Whole
 from eddyline.ordering import POLICIES, make_policy
-from eddyline.sql.standing import Clause, StandingQuery
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 DOMAINS = {name: Whole() for name in COLUMNS}

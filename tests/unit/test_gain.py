@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from eddyline.content.gain import (
+from eddyline.attributes.gain import (
     chance_gain,
     entropy,
     gain_ratio,

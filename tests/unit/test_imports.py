@@ -21,12 +21,12 @@ def test_a_name_that_is_not_there_is_named() -> None:
         el.were  # type: ignore[attr-defined]  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["eddyline.spark.worker", "eddyline.spark.engine.flow_worker"])
+@pytest.mark.parametrize("module", ["eddyline.spark.where.worker", "eddyline.spark.engine.worker"])
 def test_a_worker_imports_neither_the_sql_parser_nor_reports_nor_the_driver(module: str) -> None:
     source = f"import sys, {module}; print(*sys.modules)"
     imported = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True
     ).stdout.split()
     assert module in imported
-    unwanted = {"sqlglot", "rich", "eddyline.report", "eddyline.spark.where"}
+    unwanted = {"sqlglot", "rich", "eddyline.report.model", "eddyline.spark.where.where"}
     assert not unwanted & {*imported}

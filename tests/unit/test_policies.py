@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from eddyline.bench.elsewhere import ELSEWHERE
-from eddyline.bench.synthetic import draw_answers, make_filters, to_columns
 from eddyline.errors import InvalidPolicyError
 from eddyline.fabric import Router, RouterOptions
 from eddyline.ordering import POLICIES, AGreedy, Evidence, Policy, make_policy
 from eddyline.ordering.static import best_ordering, ordering_cost
+from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
 
 EVERY_POLICY = [*POLICIES.values(), *ELSEWHERE.values()]
 ADAPTIVE = [policy for policy in POLICIES.values() if policy.learns]

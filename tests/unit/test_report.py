@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 
 from eddyline.journal import Record
-from eddyline.report import PredicateLine, Report
+from eddyline.journal.events import DriftDetected, OrderChanged, TrialEnded
+from eddyline.report.model import PredicateLine, Report
 
 LINES = [
     PredicateLine("length(text) > 200", "spark"),
     PredicateLine("calm", "row", 1000, 100, 2, 30, busy_us=5000.0, written_seen=400.0),
     PredicateLine("<known>", "lookup", 100, 50, 0, 5, busy_us=100.0, written_seen=1000.0),
 ]
-CHANGE = {
-    "before": ["<known>", "calm"],
-    "after": ["calm", "<known>"],
-    "cost_before_us": 6.0,
-    "cost_after_us": 5.1,
-}
+BEFORE, AFTER = ("<known>", "calm"), ("calm", "<known>")
+CHANGE = OrderChanged(before=BEFORE, after=AFTER, cost_before_us=6.0, cost_after_us=5.1)
+REVERTED = TrialEnded(
+    subject="order",
+    method="before_after",
+    verdict="reverted",
+    before=BEFORE,
+    after=AFTER,
+    rows=8_192,
+    before_us=5.0,
+    after_us=6.0,
+)
 
 
 def make() -> Report:
@@ -29,9 +36,9 @@ def make() -> Report:
         kept=50,
         orders=[(["calm", "<known>"], 2)],
         changes=[
-            Record("drift", 10, {"order": []}, "worker 1"),
-            Record("reorder", 20, CHANGE, "worker 1"),
-            Record("reverted", 30, CHANGE, "worker 1"),
+            Record(DriftDetected(), 10, "worker 1"),
+            Record(CHANGE, 20, "worker 1"),
+            Record(REVERTED, 30, "worker 1"),
         ],
         profiling_us=100.0,
         deciding_us=50.0,
@@ -53,7 +60,7 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
         "calm → <known> (2 workers)",
         "changed to calm → <known>  (6.00 → 5.10 µs a dropped row)",
         "went back to <known> → calm",
-        "the rows changed; learning anew",
+        "the rows changed; learning again",
     ):
         assert expected in text
 
@@ -70,7 +77,7 @@ def test_numbers_are_plain_json() -> None:
     numbers = json.loads(json.dumps(make().to_dict()))
     assert numbers["evaluations"] == 1135
     assert numbers["predicates"][1]["selectivity"] == 0.1
-    assert numbers["changes"][1]["numbers"]["after"] == ["calm", "<known>"]
+    assert numbers["changes"][1]["event"]["after"] == ["calm", "<known>"]
 
 
 def test_before_anything_has_run() -> None:

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from eddyline.arrays import BoolArray
 from eddyline.bench.elsewhere import ELSEWHERE
 from eddyline.bench.harness import Bench
-from eddyline.bench.synthetic import draw_answers, make_filters, to_columns
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.one_order import OneOrder
-from eddyline.operators.operator import BoolArray
+from eddyline.fabric.tactics.single_order import OneOrder
 from eddyline.ordering import AGreedy, AsWritten, Independent, LocalSwaps, Lottery, Policy, Sweep
 from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.static import best_ordering, ordering_cost
+from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
 
 CHUNK_ROWS = 2_000
 ARROW_ROWS = 10_000  # of a batch that Spark hands over

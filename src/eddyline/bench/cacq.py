@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from eddyline.bench import rules
 from eddyline.bench.harness import Bench, ratio
-from eddyline.fabric.flow import Flow
+from eddyline.fabric.shared.eddy import Flow
+from eddyline.fabric.shared.query import StandingQuery
 from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.domain import Domain, Floating, Whole
 from eddyline.operators.value_set import ValueSet
 from eddyline.ordering import POLICIES, Policy, make_policy
 from eddyline.ordering.policy import Change, Evidence
 from eddyline.ordering.tickets import Tickets
-from eddyline.sql.standing import StandingQuery
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 PLACES = {name: at for at, name in enumerate(COLUMNS)}

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from eddyline.arrays import BoolArray
 from eddyline.bench import lab as lab_data
 from eddyline.bench.harness import Bench, mean_of, ratio
 from eddyline.bench.stream_star import (
@@ -25,14 +26,13 @@ from eddyline.bench.stream_star import (
     skewed,
     source_based_calls,
 )
-from eddyline.bench.synthetic import SyntheticFilter, to_columns
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.by_content import ByContent
 from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.fabric.tactics.content import ByContent
 from eddyline.operators import ColumnReader
-from eddyline.operators.operator import BoolArray
 from eddyline.ordering.static import best_ordering
+from eddyline.testing.synthetic import SyntheticFilter, to_columns
 
 SKEWS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 JOINS = (2, 4, 6, 8)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.content.gain import gain_ratio
+from eddyline.attributes.gain import gain_ratio
+from eddyline.attributes.partition import AttributePartition
 from eddyline.content.learns import ContentOptions
-from eddyline.content.partition import AttributePartition
 
 Predicate = Callable[[int], bool]
 

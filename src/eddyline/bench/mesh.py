@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eddyline.arrays import BoolArray
 from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
-from eddyline.bench.synthetic import INDEX_ENTRIES, SyntheticFilter, probed_table, to_columns
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
@@ -33,8 +33,8 @@ from eddyline.mesh.optimal import optimal
 from eddyline.mesh.starts import STARTS
 from eddyline.mesh.stop import Stop
 from eddyline.operators import ColumnReader
-from eddyline.operators.operator import BoolArray
 from eddyline.ordering.static import best_ordering
+from eddyline.testing.synthetic import INDEX_ENTRIES, SyntheticFilter, probed_table, to_columns
 
 OPERATORS = 6
 PROBES = 120

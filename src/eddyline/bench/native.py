@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eddyline.arrays import BoolArray
 from eddyline.bench.harness import Bench, local_spark, mean_of, ratio, to_noop
-from eddyline.bench.texts import TextPredicate, read_newsgroups, three_kinds, write_table
 from eddyline.errors import EddylineError
-from eddyline.operators.operator import BoolArray
 from eddyline.ordering.static import best_ordering
-from eddyline.spark.predicates import udf
-from eddyline.spark.where import where
+from eddyline.spark.common.predicates import udf
+from eddyline.spark.where.where import where
+from eddyline.testing.texts import TextPredicate, read_newsgroups, three_kinds, write_table
 
 WORDS = 120
 OPERATORS = 6
@@ -150,8 +150,8 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
     """Return the conditions in the best order there is, by what they cost and drop on this data."""
     from pyspark.sql import functions as F
 
-    from eddyline.spark.compiled import pilot_sample
-    from eddyline.spark.native import time_conditions
+    from eddyline.spark.native.columns import time_conditions
+    from eddyline.spark.native.stage import pilot_sample
 
     columns = [F.expr(condition) for condition in conditions]
     sample = pilot_sample(df, 4_000, seed=1)

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from eddyline.operators.operator import BoolArray
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 
 ROWS = 100_000
 DIMENSION_ROWS = 10_000

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from eddyline.arrays import BoolArray, FloatArray
 from eddyline.bench.harness import (
     Bench,
     by_round,
@@ -28,8 +28,11 @@ from eddyline.bench.harness import (
     run_to_noop,
     to_noop,
 )
-from eddyline.bench.synthetic import draw_answers
-from eddyline.bench.texts import (
+from eddyline.ordering.static import ordering_cost
+from eddyline.spark.common.predicates import udf
+from eddyline.spark.where.where import Where, where
+from eddyline.testing.synthetic import draw_answers
+from eddyline.testing.texts import (
     REAL_PREDICATES,
     TextPredicate,
     generate_texts,
@@ -37,9 +40,6 @@ from eddyline.bench.texts import (
     word_predicate,
     write_parquet,
 )
-from eddyline.ordering.static import ordering_cost
-from eddyline.spark.predicates import udf
-from eddyline.spark.where import Where, where
 
 PHASES = 8
 STEPS = 4
@@ -361,9 +361,7 @@ def _measure_memory(bench: Bench, folder: str) -> None:
     )
 
 
-def _cost_of_each_us(
-    predicates: Sequence[TextPredicate], texts: Sequence[str]
-) -> NDArray[np.float64]:
+def _cost_of_each_us(predicates: Sequence[TextPredicate], texts: Sequence[str]) -> FloatArray:
     """Return what each predicate costs on each text: the least of three calls.
 
     Text by text, so that a neighbour on the machine does not make one predicate dearer than others.
@@ -379,9 +377,7 @@ def _cost_of_each_us(
     return cost_ns / 1e3
 
 
-def _evaluated_us(
-    order: Sequence[int], drops: NDArray[np.bool_], each_us: NDArray[np.float64]
-) -> float:
+def _evaluated_us(order: Sequence[int], drops: BoolArray, each_us: FloatArray) -> float:
     """Return the evaluations a row needs in the order, each weighted by its own cost.
 
     Not by the mean cost of its predicate: the texts that pass one predicate may be the long ones,

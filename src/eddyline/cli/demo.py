@@ -19,18 +19,18 @@ from rich.table import Table
 from rich.text import Text
 
 from eddyline.bench.harness import local_spark
-from eddyline.bench.synthetic import draw_answers
-from eddyline.bench.texts import (
+from eddyline.errors import EddylineError
+from eddyline.spark.common.predicates import udf
+from eddyline.spark.engine.engine import Engine
+from eddyline.spark.where.where import where
+from eddyline.testing.synthetic import draw_answers
+from eddyline.testing.texts import (
     TextPredicate,
     generate_texts,
     three_kinds,
     word_predicate,
     write_parquet,
 )
-from eddyline.errors import EddylineError
-from eddyline.spark.engine.engine import Engine
-from eddyline.spark.predicates import udf
-from eddyline.spark.where import where
 
 PREDICATES = 4
 PHASES = 3

@@ -1,6 +1,6 @@
 """Content-based routing: which columns tell rows apart that a filter treats differently."""
 
+from eddyline.attributes.partition import AttributePartition
 from eddyline.content.learns import ContentLearns
-from eddyline.content.partition import AttributePartition
 
 __all__ = ["AttributePartition", "ContentLearns"]

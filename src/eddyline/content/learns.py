@@ -17,19 +17,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eddyline.content.gain import (
+from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.attributes.gain import (
     chance_gain,
     information_gain,
     selectivity_variance,
     split_information,
 )
 from eddyline.content.pruning import fixed_operators
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 NO_ATTRIBUTE = -1
 CHANCE_DEVIATIONS = 4.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from eddyline.arrays import Rows
 from eddyline.errors import InvalidPredicateError, PredicateFailedError
 from eddyline.operators import Batch, Operator, Outcome
-from eddyline.operators.operator import Rows
 
 
 class HeldErrors:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eddyline.arrays import BoolArray, FloatArray, IntArray, Rows
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.totals import Totals
 from eddyline.operators import Batch, Operator
-from eddyline.operators.operator import BoolArray, Rows
-from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.profile import Costs
 
 

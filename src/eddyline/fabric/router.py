@@ -10,15 +10,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from eddyline.arrays import BoolArray, Rows
 from eddyline.errors import EddylineError
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.segment import Segment
 from eddyline.fabric.strategy import RoutingPolicy, make_segment
 from eddyline.fabric.totals import Totals
-from eddyline.journal import Journal, Record
+from eddyline.journal import Event, Journal, Record
+from eddyline.journal.events import KnowledgeRestored
 from eddyline.mesh import Progress
 from eddyline.operators import Batch, ColumnReader, Operator
-from eddyline.operators.operator import BoolArray, Rows
 from eddyline.ordering import AsWritten
 from eddyline.profile import Budget
 
@@ -31,8 +32,6 @@ CHUNK_US = 100_000.0
 STEADY_CHUNKS = 8
 STEADY_FACTOR = 4
 ADVANCE_US = 10_000.0
-#: Records after which rows take the same ways as before.
-OF_NO_CONSEQUENCE = ("budget", "default", "no classes")
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ class Router:
         for segment, known in zip(self.segments, knowledge, strict=True):
             segment.resume(known)
         self._rows_next = self.options.chunk_rows
-        self._write("start", {"order": self.order()})
+        self._write(KnowledgeRestored(order=tuple(self.order())))
 
     def train(
         self, columns: Sequence[pa.Array], rows: int, progress: Progress | None = None
@@ -247,10 +246,10 @@ class Router:
         wanted = min(2 * self._rows_next, int(affordable), rows_max)
         return max(wanted, min(CHUNK_ROWS_MIN, 2 * self._rows_next, self.options.chunk_rows))
 
-    def _write(self, kind: str, numbers: dict[str, Any]) -> None:
-        if kind not in OF_NO_CONSEQUENCE:
+    def _write(self, event: Event) -> None:
+        if event.changes_routes:
             self._rows_at_decision = self._rows
-        self.journal.write(Record(kind, self._rows, numbers, self._where))
+        self.journal.write(Record(event, self._rows, self._where))
 
 
 def _to_verdict(rows: int, alive: Rows | None) -> BoolArray:

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from eddyline.arrays import BoolArray, FloatArray, IntArray, Rows
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.operator_array import OperatorArray, Trail
 from eddyline.fabric.totals import Totals
+from eddyline.journal import Event
 from eddyline.mesh import Progress
 from eddyline.operators import Batch, Operator
-from eddyline.operators.operator import BoolArray, Rows
-from eddyline.ordering.policy import FloatArray, IntArray
 from eddyline.profile import Budget
 
 RESUMED_ROWS = 4_096  # what a cost handed on counts for beside those measured
 
-Write = Callable[[str, dict[str, Any]], None]
+Write = Callable[[Event], None]
 
 
 class Segment(abc.ABC):
@@ -39,7 +39,7 @@ class Segment(abc.ABC):
     budget
         Limits the time spent on profiling.
     write
-        Called with the kind and the numbers of each decision.
+        Called with each decision.
     seed
         For everything random.
     costs_us

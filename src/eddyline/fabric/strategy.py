@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from eddyline.content.learns import ContentOptions
 from eddyline.errors import InvalidPolicyError
-from eddyline.fabric.by_content import ByContent
-from eddyline.fabric.by_mesh import ByMesh
-from eddyline.fabric.one_order import OneOrder
 from eddyline.fabric.segment import Segment, Write
+from eddyline.fabric.tactics.content import ByContent
+from eddyline.fabric.tactics.mesh import ByMesh
+from eddyline.fabric.tactics.single_order import OneOrder
 from eddyline.mesh import MeshOptions
 from eddyline.operators import Operator
 from eddyline.ordering import POLICIES, Policy, make_policy

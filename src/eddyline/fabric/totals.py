@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from eddyline.arrays import FloatArray, IntArray
 
 
 @dataclass(slots=True)

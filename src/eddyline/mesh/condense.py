@@ -16,12 +16,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import IntArray
 from eddyline.mesh.split import Cut, best_cut, variance_impurity
 from eddyline.mesh.training import TrainingSet
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import FloatArray, IntArray
 from eddyline.mesh.routes import RouteFinder, by_dynamic_programming
 from eddyline.mesh.training import TrainingSet
 from eddyline.mesh.tree import Tree, grow_tree
 from eddyline.ordering.static import ordering_cost
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Partition = tuple[int, ...]
 
 

@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.mesh.tree import Tree
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Step = int | tuple[int, ...]
 Route = tuple[Step, ...]
 

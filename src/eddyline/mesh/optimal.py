@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import FloatArray
 from eddyline.errors import EddylineError
 from eddyline.mesh.cost import MeshProblem, Partition, Solution, row_costs
-
-FloatArray = NDArray[np.float64]
 
 TUPLES_MAX = 12  # 4.2 million partitions
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import BoolArray, FloatArray
 from eddyline.ordering.static import best_ordering, static_greedy
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 
 DYNAMIC_MAX = 10  # operators; beyond that dynamic programming over all sets takes too long
 

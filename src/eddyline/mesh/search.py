@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import BoolArray, FloatArray
 from eddyline.errors import EddylineError
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
@@ -26,9 +26,6 @@ from eddyline.mesh.starts import STARTS, continuing
 from eddyline.mesh.stop import Stop
 from eddyline.mesh.training import TrainingSet
 from eddyline.ordering.static import ordering_cost, reach_counts
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 
 #: Called with the number of an iteration and the best cost so far.
 Progress = Callable[[int, float], None]

@@ -12,13 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.mesh.training import BinnedAttribute
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Impurity of parts: sums of the targets in each part, weights of the parts, to a number for each.
 Impurity = Callable[[FloatArray, FloatArray], FloatArray]

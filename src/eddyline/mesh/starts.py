@@ -26,11 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eddyline.arrays import IntArray
 from eddyline.mesh.cost import MeshProblem, Partition
-
-IntArray = NDArray[np.int64]
 
 SIMILAR = 0.25
 RANDOM_PICKS = 10

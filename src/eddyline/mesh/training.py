@@ -14,13 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from eddyline.content.partition import is_discrete
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.attributes.partition import is_discrete
 
 BINS_MAX = 64
 

@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from eddyline.arrays import IntArray
 from eddyline.mesh.split import Split, best_cut, entropy_impurity, value_set
 from eddyline.mesh.training import TrainingSet
-
-IntArray = NDArray[np.int64]
 
 UNKNOWN = -1
 VALUES_REMEMBERED = 10_000

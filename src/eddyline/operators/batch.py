@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from eddyline.arrays import Rows
 
 
 class ColumnReader:

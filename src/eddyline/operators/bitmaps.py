@@ -6,11 +6,8 @@ import itertools
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bitmap = NDArray[np.uint64]
-Bitmaps = NDArray[np.uint64]
-IntArray = NDArray[np.int64]
+from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 
 WORD_BITS = 64
 GLANCE_WORDS = 8
@@ -82,7 +79,7 @@ def set_bits(bitmaps: Bitmaps) -> tuple[IntArray, IntArray]:
     return at // per_row, (at % per_row) * 8 + offset
 
 
-def overlap(bitmaps: Bitmaps, mask: Bitmap) -> NDArray[np.bool_]:
+def overlap(bitmaps: Bitmaps, mask: Bitmap) -> BoolArray:
     """Say for each row whether it shares a bit with the mask.
 
     Most rows that share any show it in their first words: only the others are read to the end.

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from eddyline.arrays import IntArray
 from eddyline.operators.value_set import NOT_NULL, NOTHING, Key, ValueSet
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 LISTED_MAX = 1 << 16  # from the first to the last bound
 Constant = int | float | Decimal | str
-Finder = Callable[[pa.Array], NDArray[np.int64]]
+Finder = Callable[[pa.Array], IntArray]
 
 
 class Domain(abc.ABC):
@@ -128,7 +128,7 @@ class Floating(Domain):
     def finder(self, keys: Any) -> Finder:
         """Search the keys for all values at once."""
 
-        def find(values: pa.Array) -> NDArray[np.int64]:
+        def find(values: pa.Array) -> IntArray:
             filled = pc.fill_null(values, 0.0) if values.null_count else values
             numbers = filled.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
             return _null_at_end(np.searchsorted(keys, numbers, side="right"), values)
@@ -154,14 +154,14 @@ class Text(Domain):
     def finder(self, keys: Any) -> Finder:
         """Search the keys for each different value once."""
 
-        def find(values: pa.Array) -> NDArray[np.int64]:
+        def find(values: pa.Array) -> IntArray:
             encoded = values.dictionary_encode()
             distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
             reached = np.fromiter(
                 (bisect.bisect_right(keys, value) for value in distinct), np.int64, len(distinct)
             )
             reached = np.append(reached, -1)  # NULL, at index -1
-            found: NDArray[np.int64] = reached[pc.fill_null(encoded.indices, -1).to_numpy()]
+            found: IntArray = reached[pc.fill_null(encoded.indices, -1).to_numpy()]
             return found
 
         return find
@@ -183,7 +183,7 @@ def find_key(keys: Any, key: Key) -> tuple[int, bool]:
     return at, at < len(keys) and keys[at] == key
 
 
-def sorted_keys(domain: Domain, keys: Sequence[Key]) -> tuple[Any, NDArray[np.int64]]:
+def sorted_keys(domain: Domain, keys: Sequence[Key]) -> tuple[Any, IntArray]:
     """Return the different keys, ascending, and the position of each given one among them."""
     empty = domain.no_keys()
     if isinstance(empty, np.ndarray):
@@ -205,13 +205,13 @@ def _in_range(number: int) -> int | bool | None:
     return None if number > INT64_MAX else number
 
 
-def _null_at_end(reached: NDArray[np.int64], values: pa.Array) -> NDArray[np.int64]:
+def _null_at_end(reached: IntArray, values: pa.Array) -> IntArray:
     if values.null_count:
         reached[pc.is_null(values).to_numpy(zero_copy_only=False)] = -1
     return reached
 
 
-def _as_integers(values: pa.Array) -> NDArray[np.int64]:
+def _as_integers(values: pa.Array) -> IntArray:
     kind = values.type
     if pa.types.is_decimal(kind):
         # Two words of 64 bits each; the value fits into the lower one.
@@ -223,5 +223,5 @@ def _as_integers(values: pa.Array) -> NDArray[np.int64]:
         values = values.cast(pa.int64())
     if values.null_count:
         values = pc.fill_null(values, False if pa.types.is_boolean(kind) else 0)
-    numbers: NDArray[np.int64] = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    numbers: IntArray = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return numbers

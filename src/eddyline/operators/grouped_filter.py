@@ -24,7 +24,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.operators.bitmaps import ALL, Bitmap, Bitmaps, bit, bitmap_of, widen
+from eddyline.arrays import Bitmap, Bitmaps, IntArray
+from eddyline.operators.bitmaps import ALL, bit, bitmap_of, widen
 from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sorted_keys
 from eddyline.operators.value_set import ValueSet
 
@@ -161,7 +162,7 @@ class GroupedFilter:
             return self._bitmaps(regions)
         return self._bitmaps(distinct)[which]
 
-    def _bitmaps(self, regions: NDArray[np.int64]) -> Bitmaps:
+    def _bitmaps(self, regions: IntArray) -> Bitmaps:
         """Return the bitmaps of regions: that of the checkpoint before, with bits switched."""
         known = np.maximum(regions, 0)
         checkpoint = np.searchsorted(self._regions, known, side="right") - 1

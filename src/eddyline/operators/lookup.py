@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.arrays import BoolArray, Rows
 from eddyline.operators.batch import Batch
-from eddyline.operators.operator import BoolArray, Operator, Outcome, Rows
+from eddyline.operators.operator import Operator, Outcome
 
 _NAN = object()  # NaN equals NaN in a join, but not in a Python set
 

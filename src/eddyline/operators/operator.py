@@ -5,13 +5,8 @@ from __future__ import annotations
 import abc
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from eddyline.arrays import BoolArray, Rows
 from eddyline.operators.batch import Batch
-
-BoolArray = NDArray[np.bool_]
-Rows = NDArray[np.int64]
 
 
 class Outcome(NamedTuple):

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.arrays import BoolArray, Rows
 from eddyline.errors import InvalidPredicateError, WrongAnswerError
 from eddyline.operators.batch import Batch
-from eddyline.operators.operator import BoolArray, Operator, Outcome, Rows
+from eddyline.operators.operator import Operator, Outcome
 
 _NOT_BOOLEAN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 

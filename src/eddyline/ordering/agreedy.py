@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from eddyline.arrays import BoolArray
 from eddyline.ordering.matrix_view import MatrixView
-from eddyline.ordering.policy import BoolArray, Change, Evidence, Policy
+from eddyline.ordering.policy import Change, Evidence, Policy
 from eddyline.ordering.static import ordering_cost
 from eddyline.profile import ProfileWindow
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddyline.ordering.policy import BoolArray, Change, Evidence, Policy
+from eddyline.arrays import BoolArray
+from eddyline.ordering.policy import Change, Evidence, Policy
 from eddyline.profile import ProfileWindow
 
 

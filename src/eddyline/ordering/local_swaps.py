@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.ordering.policy import Change, Evidence, IntArray, Policy
+from eddyline.arrays import IntArray
+from eddyline.ordering.policy import Change, Evidence, Policy
 
 
 class LocalSwaps(Policy):

@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(slots=True)

@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 
 
-def reach_counts(order: Sequence[int], drops: BoolArray) -> NDArray[np.int64]:
+def reach_counts(order: Sequence[int], drops: BoolArray) -> IntArray:
     """Return how many tuples reach each position of the order.
 
     Examples
@@ -140,7 +138,7 @@ def best_ordering(drops: BoolArray, cost_us: FloatArray) -> tuple[int, ...]:
     return tuple(reversed(order))
 
 
-def _survivors_of_each_set(drops: BoolArray) -> NDArray[np.int64]:
+def _survivors_of_each_set(drops: BoolArray) -> IntArray:
     """Count, for each set of filters as a bit mask, the tuples that none of them drops."""
     filters = drops.shape[1]
     masks = drops.astype(np.int64) @ (1 << np.arange(filters, dtype=np.int64))

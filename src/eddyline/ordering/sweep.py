@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.ordering.policy import Change, Evidence, IntArray, Policy
+from eddyline.arrays import IntArray
+from eddyline.ordering.policy import Change, Evidence, Policy
 
 
 class Sweep(Policy):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.ordering.policy import Change, Evidence, FloatArray, Policy
+from eddyline.arrays import FloatArray
+from eddyline.ordering.policy import Change, Evidence, Policy
 
 COST_ALIKE = 8.0  # costs up to so many times the smallest count as the same
 

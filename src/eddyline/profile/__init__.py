@@ -2,7 +2,7 @@
 
 from eddyline.profile.budget import Budget
 from eddyline.profile.cost import CostModel, Costs
-from eddyline.profile.drift import RateDrift
+from eddyline.profile.drift.rates import RateDrift
 from eddyline.profile.window import ProfileWindow
 
 __all__ = ["Budget", "CostModel", "Costs", "ProfileWindow", "RateDrift"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from eddyline.errors import QueryError
+from eddyline.fabric.shared.query import Clause
 from eddyline.operators.value_set import ValueSet
 from eddyline.sql.comparison import COMPARISON_SIGNS, MIRRORED, ColumnTypes, to_constant, to_values
 from eddyline.sql.dialect import SPARK
@@ -21,7 +22,6 @@ from eddyline.sql.names import (
 from eddyline.sql.normal_form import to_clauses
 from eddyline.sql.query import LookupSpec, PredicateSpec, Query, Window
 from eddyline.sql.reading import read_select, shortened, split_window
-from eddyline.sql.standing import Clause
 
 LITERALS_MAX = 256
 #: How the conditions of a query call the stream it reads.

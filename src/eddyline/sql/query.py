@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from eddyline.fabric.shared.query import Clause, StandingQuery
 from eddyline.operators.value_set import ValueSet
-from eddyline.sql.standing import Clause, StandingQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
 
 from eddyline.errors import QueryError
-from eddyline.spark.engine.flow_plan import CompiledQuery
+from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.lookups import TableLookups
-from eddyline.spark.engine.stored import Stored
+from eddyline.spark.engine.planner import CompiledQuery
+from eddyline.spark.engine.result_store import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.native import may_raise
-from eddyline.spark.predicates import NativePredicate
+from eddyline.spark.native.columns import may_raise
 from eddyline.sql.names import Schemas
 from eddyline.sql.parse import STREAM, parse, shown
 from eddyline.sql.query import PredicateSpec, Query

@@ -14,22 +14,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from eddyline.errors import EngineError
-from eddyline.journal import Journal, Record
+from eddyline.journal import Event, Journal, Record
+from eddyline.journal.events import CatalogueRepaired, EngineStarted
+from eddyline.spark.common.predicates import kind_of_udf
 from eddyline.spark.engine.batch_log import BatchLog, write_whole
 from eddyline.spark.engine.catalogue import Catalogue, CataloguedQuery
 from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us
 from eddyline.spark.engine.compiler import QueryCompiler
-from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner
 from eddyline.spark.engine.folder_lock import lock_folder
 from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.native_routes import NativeRoutes
+from eddyline.spark.engine.planner import CompiledQuery, FlowPlanner
+from eddyline.spark.engine.result_store import Stored, fingerprint
 from eddyline.spark.engine.run import Run
 from eddyline.spark.engine.sinks import kind_of
 from eddyline.spark.engine.states import QueryState, QueryStates
-from eddyline.spark.engine.stored import Stored, fingerprint
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.predicates import kind_of_udf
 from eddyline.sql.names import Schemas
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Engine:
         self._planner: FlowPlanner | None = None
         self._timezone = str(spark.conf.get("spark.sql.session.timeZone"))
         if self.catalogue.damage:
-            self.note("damage", what=self.catalogue.damage)
+            self.note(CatalogueRepaired(damage=self.catalogue.damage))
             warnings.warn(self.catalogue.damage, stacklevel=2)
 
     def __enter__(self) -> Engine:
@@ -339,16 +340,17 @@ class Engine:
                 self._seed,
             )
         self._run = Run(self, self._planner, infos, frames, trigger)
-        self.note("start", queries=len(self.catalogue.names()), streams=[i.name for i in infos])
+        streams = tuple(info.name for info in infos)
+        self.note(EngineStarted(queries=len(self.catalogue.names()), streams=streams))
         return self._run
 
     def journal(self) -> Journal:
         """Return every decision since the engine was opened; all of them are in its folder."""
         return self._journal
 
-    def note(self, kind: str, rows: int = 0, **numbers: Any) -> None:
-        """Write a decision down."""
-        record = Record(kind, rows, numbers)
+    def note(self, event: Event, rows: int = 0) -> None:
+        """Write a decision to the journal, in memory and on disk."""
+        record = Record(event, rows)
         self._journal.write(record)
         with open(self.path / "journal.jsonl", "a") as file:
             file.write(json.dumps(record.to_dict()) + "\n")

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.arrays import BoolArray
 from eddyline.operators import Operator, RowPredicate
-from eddyline.operators.operator import BoolArray
 from eddyline.sql.query import PredicateSpec
 
 _COMPARE = {

@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import LookupTableError
-from eddyline.spark.engine.stored import Stored
+from eddyline.journal import Event
+from eddyline.journal.events import LookupNotShipped
+from eddyline.spark.common.predicates import LOOKUP_ROWS_MAX, LookupPredicate
+from eddyline.spark.engine.result_store import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.plan import common_type, plan_lookup
-from eddyline.spark.predicates import LOOKUP_ROWS_MAX, LookupPredicate
-from eddyline.spark.worker import OperatorPlan
+from eddyline.spark.where.planner import common_type, plan_lookup
+from eddyline.spark.where.worker import OperatorPlan
 from eddyline.sql.query import LookupSpec, Query
 
 
@@ -31,7 +33,7 @@ class TableLookups:
     """
 
     def __init__(
-        self, stored: Stored, versions: Callable[[], dict[str, int]], note: Callable[..., None]
+        self, stored: Stored, versions: Callable[[], dict[str, int]], note: Callable[[Event], None]
     ) -> None:
         self._stored = stored
         self._versions = versions
@@ -46,7 +48,7 @@ class TableLookups:
                 self._operator(spec, stream, self._versions()[spec.table])
                 shipped.append(spec)
             except Exception as error:  # Spark joins the table anyway
-                self._note("no lookup", table=spec.table, why=str(error).split("\n")[0])
+                self._note(LookupNotShipped(table=spec.table, reason=str(error).split("\n")[0]))
         return shipped
 
     def _operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
@@ -79,7 +81,7 @@ class TableLookups:
         try:
             return self._operator(spec, stream, version)
         except Exception as error:
-            self._note("no lookup", table=spec.table, why=str(error).split("\n")[0])
+            self._note(LookupNotShipped(table=spec.table, reason=str(error).split("\n")[0]))
             return OperatorPlan("arrow", spec.key, (), _all_rows)
 
 

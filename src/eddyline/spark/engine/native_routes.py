@@ -11,15 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from eddyline.journal import Event
+from eddyline.journal.events import ClassSearchFailed
 from eddyline.mesh import MeshOptions
-from eddyline.spark.compiled import NativeRun, learn_run, pilot_sample
+from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.spark.native import mesh_to_column, route_to_column
-from eddyline.spark.predicates import NativePredicate
+from eddyline.spark.native.columns import mesh_to_column, route_to_column
+from eddyline.spark.native.stage import NativeRun, learn_run, pilot_sample
 from eddyline.sql.parse import STREAM, shown
 from eddyline.sql.query import Query
 
@@ -84,7 +86,7 @@ class NativeRoutes:
     def __init__(
         self,
         streams: Sequence[StreamInfo],
-        note: Callable[..., None],
+        note: Callable[[Event], None],
         seed: int | None = None,
         learning_share: float = LEARNING_SHARE,
     ) -> None:
@@ -133,7 +135,7 @@ class NativeRoutes:
             run = self._learn_from(df, group)
         except Exception as error:  # what cannot be learnt from must not stop the queries
             why = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-            self._note("look failed", query=group.query, why=why)
+            self._note(ClassSearchFailed(query=group.query, reason=why))
         else:
             before = self._runs.get(key)
             if before is None or (run.order, run.mesh) != (before.order, before.mesh):
@@ -150,12 +152,9 @@ class NativeRoutes:
         predicates = [NativePredicate(text, shown(text)) for text in group.conditions]
         run = NativeRun(predicates, tuple(range(len(predicates))))
 
-        def note(kind: str, numbers: dict[str, Any]) -> None:
-            self._note(kind, query=group.query, **numbers)
-
         sample = pilot_sample(wanted, for_rows_to_come=True)
         try:
-            learn_run(run, sample, None, MeshOptions(), self._seed, note)
+            learn_run(run, sample, None, MeshOptions(), self._seed, self._note, group.query)
         finally:
             sample.unpersist()
         return run

@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 
 from eddyline.errors import EngineError
 from eddyline.journal import Journal
+from eddyline.journal.events import EngineStopped, QueryPaused
 from eddyline.spark.engine.batch_log import BatchRecord
-from eddyline.spark.engine.flow_plan import CompiledQuery, FlowPlanner, Planned
+from eddyline.spark.engine.planner import CompiledQuery, FlowPlanner, Planned
+from eddyline.spark.engine.result_store import QUERIES
 from eddyline.spark.engine.run_report import MicroBatch, RunReport
-from eddyline.spark.engine.stored import QUERIES
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Run:
         if self.is_active:
             self._is_stopping = True
             self.streaming_query.stop()
-            self._engine.note("stop", sum(batch.rows for batch in self._batches))
+            self._engine.note(EngineStopped(), sum(batch.rows for batch in self._batches))
 
     def report(self) -> RunReport:
         """Return what this run did so far."""
@@ -270,7 +271,7 @@ class Run:
         self._engine.catalogue.pause(failures)
         for number, error in failures.items():
             name = self._engine.catalogue.queries[number].name
-            self._engine.note("paused", query=name, error=error, batch=batch)
+            self._engine.note(QueryPaused(query=name, error=error, batch=batch))
 
 
 def _union(streams: Sequence[StreamInfo], frames: Sequence[DataFrame]) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eddyline.report import as_text
+from eddyline.report.model import as_text
 from eddyline.spark.engine.states import QueryStates
 
 

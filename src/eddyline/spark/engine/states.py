@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from eddyline.report import as_text
+from eddyline.report.model import as_text
 
 _HEADINGS = ("query", "state", "matched", "sink", "SQL", "error")
 

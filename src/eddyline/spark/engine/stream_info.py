@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from eddyline.operators.domain import Domain
-from eddyline.spark.attributes import quoted
+from eddyline.spark.common.columns import quoted
 from eddyline.sql.comparison import ColumnTypes
 from eddyline.sql.parse import STREAM
 

@@ -1,0 +1,1 @@
+"""What `where`, `native` and `engine` share. Nothing is imported here: workers load little."""

@@ -1,0 +1,1 @@
+"""The JVM plane: native conditions, learnt from a sample and compiled into Columns."""

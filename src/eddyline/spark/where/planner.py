@@ -1,0 +1,238 @@
+"""From predicates and a DataFrame to the plan of a router and the UDF that runs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FractionalType,
+    IntegralType,
+    LongType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from eddyline.errors import InvalidPredicateError, LookupTableError
+from eddyline.fabric import RouterOptions
+from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.spark.common.columns import quoted
+from eddyline.spark.common.predicates import (
+    LookupPredicate,
+    NativePredicate,
+    Predicate,
+    PythonPredicate,
+)
+from eddyline.spark.where.worker import OperatorPlan, RouterPlan, run_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ColumnOrName = TypeVar("ColumnOrName", "str", "Column")
+
+_KEY_TYPES = (
+    BooleanType,
+    NumericType,
+    StringType,
+    BinaryType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
+
+
+class RouterPlanner:
+    """Finds out which columns must cross into Python, and of which type they are.
+
+    Parameters
+    ----------
+    df
+        The DataFrame to filter.
+    predicates
+        Those that the router is to evaluate, in written order.
+
+    """
+
+    def __init__(self, df: DataFrame, predicates: Sequence[Predicate]) -> None:
+        self._df = df
+        counted = Counter(df.columns)
+        self._known = {f.name: f.dataType for f in df.schema if counted[f.name] == 1}
+        self._by_name: dict[str, int] = {}
+        self._attributes: dict[str, int] = {}
+        self._columns: list[str | Column] = []
+        self._labels: list[str] = []
+        self._types: list[DataType] = []
+        self._operators = [self._plan_operator(predicate) for predicate in predicates]
+        self._pinned = tuple(i for i, p in enumerate(predicates) if not p.deterministic)
+        if not self._columns:  # a UDF without columns would not know how many rows there are
+            self._column_index(F.lit(True), "no columns")
+
+    @property
+    def arguments(self) -> list[str | Column]:
+        """The columns to call the router with, each once."""
+        return self._columns
+
+    @property
+    def argument_names(self) -> list[str]:
+        """Those of the predicates' arguments that are plain columns."""
+        return list(self._by_name)
+
+    def add_attributes(self, attributes: Mapping[str, Column]) -> None:
+        """Let columns cross that may tell classes of rows apart; those that do anyway, but once."""
+        for name, column in attributes.items():
+            if name not in self._by_name:
+                self._by_name[name] = len(self._columns)
+                self._columns.append(column)
+                self._labels.append(name)
+                self._types.append(self._known[name])
+            self._attributes[name] = self._by_name[name]
+
+    def plan(
+        self,
+        where_id: str,
+        build: int,
+        policy: RoutingPolicy,
+        options: RouterOptions,
+        knowledge: list[dict[str, Any]],
+    ) -> RouterPlan:
+        """Return the plan to pickle into the UDF."""
+        conf = self._df.sparkSession.conf
+        return RouterPlan(
+            where_id,
+            build,
+            self._operators,
+            self._pinned,
+            policy,
+            options,
+            list(zip(self._labels, self._types, strict=True)),
+            str(conf.get("spark.sql.session.timeZone")),
+            conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
+            knowledge,
+            self._attributes,
+        )
+
+    def _plan_operator(self, predicate: Predicate) -> OperatorPlan:
+        if isinstance(predicate, PythonPredicate):
+            columns = tuple(self._column_index(c, predicate.name) for c in predicate.columns)
+            return OperatorPlan(
+                predicate.kind,
+                predicate.name,
+                columns,
+                predicate.function,
+                predicate.other_answers,
+            )
+        if isinstance(predicate, NativePredicate):
+            column = self._column_index(predicate.column(), predicate.name)
+            return OperatorPlan("verdict", predicate.name, (column,))
+        return self._plan_lookup(predicate)
+
+    def _plan_lookup(self, predicate: LookupPredicate) -> OperatorPlan:
+        columns, types = [], []
+        for column, key in zip(predicate.columns, predicate.keys, strict=True):
+            own = self._type_of(self._resolve(column), column, predicate.name)
+            common = common_type(own, predicate.table.schema[key].dataType, predicate.name, column)
+            compared = column if common == own else F.col(self._resolve(column)).cast(common)
+            columns.append(self._column_index(compared, predicate.name))
+            types.append(common)
+        return plan_lookup(predicate, types, tuple(columns))
+
+    def _column_index(self, column: str | Column, predicate: str) -> int:
+        # Only names are told apart by their text: two Columns may print alike and differ.
+        if isinstance(column, str) and column in self._by_name:
+            return self._by_name[column]
+        label = column if isinstance(column, str) else str(column)
+        resolved = self._resolve(column)
+        self._types.append(self._type_of(resolved, label, predicate))
+        self._columns.append(resolved)
+        self._labels.append(label)
+        if isinstance(column, str):
+            self._by_name[column] = len(self._labels) - 1
+        return len(self._labels) - 1
+
+    def _resolve(self, column: ColumnOrName) -> ColumnOrName:
+        # A column whose name has a dot in it is meant before a field of a struct. (A name, not a
+        # Column: making one takes a few milliseconds.)
+        return quoted(column) if isinstance(column, str) and column in self._known else column
+
+    def _type_of(self, column: str | Column, label: str, predicate: str) -> DataType:
+        if label in self._known:
+            return self._known[label]
+        try:
+            return self._df.select(column).schema[0].dataType
+        except AnalysisException as error:
+            raise InvalidPredicateError(
+                f"predicate {predicate!r}: no column {label!r}; the DataFrame has "
+                f"{', '.join(self._df.columns)} ({str(error).splitlines()[0]})"
+            ) from error
+
+
+def plan_lookup(
+    predicate: LookupPredicate, types: Sequence[DataType], columns: tuple[int, ...]
+) -> OperatorPlan:
+    """Return how to make a lookup of the given columns; its keys are shipped with the types."""
+    casts = [
+        F.col(quoted(key)).cast(common).alias(key)
+        for key, common in zip(predicate.keys, types, strict=True)
+    ]
+    # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
+    known = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in predicate.keys)
+    distinct = predicate.table.select(*casts).filter(known).distinct()
+    keys = distinct.limit(predicate.rows_max + 1).toArrow()
+    if keys.num_rows > predicate.rows_max:
+        raise LookupTableError(
+            f"{predicate.name}: the table has more than {predicate.rows_max:,} distinct keys, "
+            f"too many to ship to every worker; join it with Spark instead, or raise rows_max"
+        )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, keys.schema) as writer:
+        writer.write_table(keys)
+    shipped = sink.getvalue().to_pybytes()
+    return OperatorPlan("lookup", predicate.name, columns, keys=shipped, anti=predicate.anti)
+
+
+def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
+    """Return the one iterator Arrow UDF of a `where`: columns in, verdicts out."""
+
+    def eddyline_router(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return run_task(plan, batches)
+
+    udf = F.arrow_udf(eddyline_router, returnType=BinaryType())
+    # Not deterministic, for its notes: Spark must neither repeat it nor move it.
+    routed: Callable[..., Column] = udf.asNondeterministic()
+    return routed
+
+
+def common_type(left: DataType, right: DataType, predicate: str, column: str) -> DataType:
+    """Return the type in which two key columns are compared, as a join would."""
+    for side in (left, right):
+        collation = getattr(side, "collation", "UTF8_BINARY")
+        if not isinstance(side, _KEY_TYPES) or collation != "UTF8_BINARY":
+            raise LookupTableError(
+                f"{predicate}: key {column!r} has the type {side.simpleString()}, which a lookup "
+                f"cannot compare; join the table with Spark instead"
+            )
+    if left == right or (isinstance(left, StringType) and isinstance(right, StringType)):
+        return left
+    if isinstance(left, IntegralType) and isinstance(right, IntegralType):
+        return LongType()
+    fractional = isinstance(left, FractionalType) or isinstance(right, FractionalType)
+    decimal = isinstance(left, DecimalType) or isinstance(right, DecimalType)
+    numeric = isinstance(left, NumericType) and isinstance(right, NumericType)
+    if numeric and fractional and not decimal:
+        return DoubleType()
+    raise LookupTableError(
+        f"{predicate}: key {column!r} is {left.simpleString()} in the DataFrame and "
+        f"{right.simpleString()} in the table; cast one of them so that both are the same"
+    )

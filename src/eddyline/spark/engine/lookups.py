@@ -10,11 +10,11 @@ import pyarrow as pa
 from eddyline.errors import LookupTableError
 from eddyline.journal import Event
 from eddyline.journal.events import LookupNotShipped
+from eddyline.spark.common.operator_plans import ArrowPlan, OperatorPlan
 from eddyline.spark.common.predicates import LOOKUP_ROWS_MAX, LookupPredicate
 from eddyline.spark.engine.result_store import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.where.planner import common_type, plan_lookup
-from eddyline.spark.where.worker import OperatorPlan
 from eddyline.sql.query import LookupSpec, Query
 
 
@@ -82,7 +82,7 @@ class TableLookups:
             return self._operator(spec, stream, version)
         except Exception as error:
             self._note(LookupNotShipped(table=spec.table, reason=str(error).split("\n")[0]))
-            return OperatorPlan("arrow", spec.key, (), _all_rows)
+            return ArrowPlan(spec.key, (), _all_rows)
 
 
 def _all_rows(*keys: Any) -> Any:

@@ -22,11 +22,16 @@ from pyspark.sql.types import (
 from eddyline.fabric.shared.query import StandingQuery
 from eddyline.operators.domain import Domain
 from eddyline.spark.common.columns import quoted
-from eddyline.spark.engine.functions import Function, FunctionPlan
+from eddyline.spark.common.operator_plans import (
+    ComparedAnswerPlan,
+    OperatorPlan,
+    VerdictPlan,
+    plan_function,
+)
+from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.engine.worker import Changes, FlowPlan, StreamPlan, run_task
-from eddyline.spark.where.worker import OperatorPlan
 from eddyline.sql.query import LookupSpec, PredicateSpec, Query
 
 if TYPE_CHECKING:
@@ -256,7 +261,7 @@ class FlowPlanner:
             plan.columns.append(("answers", ArrayType(BooleanType())))
             for number, key in enumerate(conditions):
                 position = len(plan.columns) + number
-                plan.operators[key] = OperatorPlan("verdict", key, (position,))
+                plan.operators[key] = VerdictPlan(key, (position,))
         if not columns:  # a batch without columns would not know how many rows it has
             place(SOURCE, F.col, SOURCE, IntegerType())
         return columns, {**conditions, **arguments}, groups
@@ -274,14 +279,20 @@ class FlowPlanner:
             for text in conditions
         ]
 
-    def _function_plan(
-        self, spec: PredicateSpec, at: tuple[int, ...]
-    ) -> OperatorPlan | FunctionPlan:
+    def _function_plan(self, spec: PredicateSpec, at: tuple[int, ...]) -> OperatorPlan:
         assert spec.function is not None
         function = self._functions[spec.function]
         if spec.comparison:
-            return FunctionPlan(function.name, at, function, spec)
-        return OperatorPlan(
+            return ComparedAnswerPlan(
+                function.name,
+                at,
+                function.function,
+                function.returns,
+                spec.comparison,
+                spec.constant,
+                function.other_answers,
+            )
+        return plan_function(
             function.kind, function.name, at, function.function, function.other_answers
         )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +23,8 @@ from eddyline.operators import Batch
 from eddyline.operators.domain import Domain
 from eddyline.ordering.tickets import Tickets
 from eddyline.spark.common.convert import SparkColumnReader
-from eddyline.spark.engine.functions import FunctionPlan
-from eddyline.spark.where.worker import OperatorPlan
+from eddyline.spark.common.operator_plans import OperatorPlan, make_operator
+from eddyline.spark.common.worker_cache import WorkerCache
 
 FLOWS_MAX = 16
 
@@ -68,7 +67,7 @@ class StreamPlan:
     changes: list[Changes]
     columns: list[tuple[str, Any]] = field(default_factory=list)
     values: dict[str, int] = field(default_factory=dict)
-    operators: dict[str, OperatorPlan | FunctionPlan] = field(default_factory=dict)
+    operators: dict[str, OperatorPlan] = field(default_factory=dict)
     native: tuple[int, list[str]] | None = None
 
 
@@ -93,13 +92,13 @@ class _StreamFlow:
     readers: list[SparkColumnReader] = field(default_factory=list)
 
 
-_flows: OrderedDict[tuple[str, int], _StreamFlow] = OrderedDict()
+_flows: WorkerCache[tuple[str, int], _StreamFlow] = WorkerCache(FLOWS_MAX)
 
 
 def recall(plan: FlowPlan, number: int) -> _StreamFlow:
     """Return this process's flow for a stream, with the queries of the plan's version."""
     stream, key = plan.streams[number], (plan.run_id, number)
-    known = _flows.pop(key, None)
+    known = _flows.get(key)
     if known is None or not stream.base_version <= known.version <= plan.version:
         known = _StreamFlow(Flow(stream.domains, seed=plan.seed), stream.base_version)
         known.flow.add(pickle.loads(stream.base))
@@ -114,11 +113,9 @@ def recall(plan: FlowPlan, number: int) -> _StreamFlow:
             SparkColumnReader(name, kind, plan.timezone, plan.binary_as_bytes)
             for name, kind in stream.columns
         ]
-        operators = {key: operator.make() for key, operator in stream.operators.items()}
+        operators = {key: make_operator(plan) for key, plan in stream.operators.items()}
         known.flow.bind(stream.values, operators)
-    _flows[key] = known
-    while len(_flows) > FLOWS_MAX:
-        _flows.popitem(last=False)
+    _flows.put(key, known)
     return known
 
 

@@ -29,13 +29,19 @@ from eddyline.errors import InvalidPredicateError, LookupTableError
 from eddyline.fabric import RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
 from eddyline.spark.common.columns import quoted
+from eddyline.spark.common.operator_plans import (
+    LookupPlan,
+    OperatorPlan,
+    VerdictPlan,
+    plan_function,
+)
 from eddyline.spark.common.predicates import (
     LookupPredicate,
     NativePredicate,
     Predicate,
     PythonPredicate,
 )
-from eddyline.spark.where.worker import OperatorPlan, RouterPlan, run_task
+from eddyline.spark.where.worker import RouterPlan, run_task
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -126,7 +132,7 @@ class RouterPlanner:
     def _plan_operator(self, predicate: Predicate) -> OperatorPlan:
         if isinstance(predicate, PythonPredicate):
             columns = tuple(self._column_index(c, predicate.name) for c in predicate.columns)
-            return OperatorPlan(
+            return plan_function(
                 predicate.kind,
                 predicate.name,
                 columns,
@@ -135,7 +141,7 @@ class RouterPlanner:
             )
         if isinstance(predicate, NativePredicate):
             column = self._column_index(predicate.column(), predicate.name)
-            return OperatorPlan("verdict", predicate.name, (column,))
+            return VerdictPlan(predicate.name, (column,))
         return self._plan_lookup(predicate)
 
     def _plan_lookup(self, predicate: LookupPredicate) -> OperatorPlan:
@@ -180,7 +186,7 @@ class RouterPlanner:
 
 def plan_lookup(
     predicate: LookupPredicate, types: Sequence[DataType], columns: tuple[int, ...]
-) -> OperatorPlan:
+) -> LookupPlan:
     """Return how to make a lookup of the given columns; its keys are shipped with the types."""
     casts = [
         F.col(quoted(key)).cast(common).alias(key)
@@ -199,7 +205,7 @@ def plan_lookup(
     with pa.ipc.new_stream(sink, keys.schema) as writer:
         writer.write_table(keys)
     shipped = sink.getvalue().to_pybytes()
-    return OperatorPlan("lookup", predicate.name, columns, keys=shipped, anti=predicate.anti)
+    return LookupPlan(predicate.name, columns, shipped, predicate.anti)
 
 
 def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,54 +19,13 @@ from pyspark.sql.types import DataType
 
 from eddyline.fabric import Router, RouterOptions, Totals
 from eddyline.fabric.strategy import RoutingPolicy
-from eddyline.operators import (
-    ArrowPredicate,
-    Lookup,
-    LookupTable,
-    Operator,
-    PandasPredicate,
-    PerBatch,
-    RowPredicate,
-)
 from eddyline.spark.common.convert import SparkColumnReader
 from eddyline.spark.common.notes import encode
+from eddyline.spark.common.operator_plans import OperatorPlan, make_operator
+from eddyline.spark.common.worker_cache import WorkerCache
 
 ROUTERS_MAX = 32
 RECORDS_PER_NOTE_MAX = 40
-
-
-@dataclass
-class OperatorPlan:
-    """How to make one operator: which kind, reading which columns of the batch."""
-
-    kind: str
-    name: str
-    columns: tuple[int, ...]
-    function: Callable[..., Any] | None = None
-    other_answers: Any = "refuse"
-    keys: bytes = b""
-    anti: bool = False
-
-    def make(self) -> Operator:
-        """Return the operator."""
-        if self.kind == "lookup":
-            table = pa.ipc.open_stream(self.keys).read_all()
-            return Lookup(self.name, self.columns, LookupTable(table.columns), self.anti)
-        if self.kind == "verdict":  # a condition that Spark has evaluated: the column is the answer
-            return ArrowPredicate(self.name, self.columns, lambda answer: answer)
-        assert self.function is not None
-        if self.kind == "row":
-            return RowPredicate(self.name, self.columns, self.function, self.other_answers)
-        if self.kind == "arrow":
-            return ArrowPredicate(self.name, self.columns, self.function)
-        if self.kind == "arrow_iterator":
-            per_batch = PerBatch(self.function, pa.concat_arrays)
-            return ArrowPredicate(self.name, self.columns, per_batch)
-        if self.kind == "pandas":
-            return PandasPredicate(self.name, self.columns, self.function)
-        import pandas as pd
-
-        return PandasPredicate(self.name, self.columns, PerBatch(self.function, pd.concat))
 
 
 @dataclass
@@ -111,7 +69,7 @@ class RouterPlan:
             for name, spark_type in self.columns
         ]
         router = Router(
-            [operator.make() for operator in self.operators],
+            [make_operator(operator) for operator in self.operators],
             readers,
             self.policy,
             self.pinned,
@@ -124,23 +82,21 @@ class RouterPlan:
         return router
 
 
-_routers: OrderedDict[tuple[str, int], Router] = OrderedDict()
+_routers: WorkerCache[tuple[str, int], Router] = WorkerCache(ROUTERS_MAX)
 _process = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
 def recall(plan: RouterPlan) -> Router:
     """Return this process's router for the plan, as it was left by the task before."""
     key = (plan.where_id, plan.build)
-    router = _routers.pop(key, None)
+    router = _routers.get(key)
     if router is None:
         _warm_up()
         router = plan.make()
-        before = [known for (where_id, _), known in _routers.items() if where_id == plan.where_id]
+        before = [known for (where_id, _), known in _routers if where_id == plan.where_id]
         if before and not plan.knowledge:
             router.resume(before[-1].knowledge())
-    _routers[key] = router
-    while len(_routers) > ROUTERS_MAX:
-        _routers.popitem(last=False)
+        _routers.put(key, router)
     return router
 
 

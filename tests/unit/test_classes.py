@@ -7,8 +7,8 @@ import pytest
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.rtoken import RToken, Wheel
-from eddyline.fabric.tactics.content import ByContent
-from eddyline.fabric.tactics.mesh import ByMesh
+from eddyline.fabric.tactics.content import ContentTactic
+from eddyline.fabric.tactics.mesh import MeshTactic
 from eddyline.journal import Record
 from eddyline.journal.events import (
     ClassesDropped,
@@ -111,9 +111,9 @@ class TestAuto:
         assert kept
         assert kept[0].numbers["after_us"] < kept[0].numbers["before_us"]
         assert set(found[0].numbers["rejected"]) == {"id", "noise"}
-        segment = router.segments[0]
-        assert isinstance(segment, ByMesh)
-        assert segment.mesh.tree.attributes == ["kind"]
+        tactic = router.segments[0].tactic
+        assert isinstance(tactic, MeshTactic)
+        assert tactic.mesh.tree.attributes == ["kind"]
         # 1.2 evaluations a row with classes; 2.5 in one order.
         assert router.totals.seen.sum() / 80_000 < 1.8
 
@@ -149,13 +149,13 @@ class TestAuto:
     def test_classes_that_stop_paying_are_given_up(self):
         router = make_router("auto")
         route_all(router, make_data(0, 60_000)[0])
-        assert router.segments[0].mesh is not None
+        assert router.segments[0].tactic.mesh is not None
         rng = np.random.default_rng(3)
         columns, _ = make_data(3, 150_000)
         passed = rng.random((150_000, OPERATORS)) < [0.9, 0.9, 0.9, 0.1]
         columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
         route_all(router, columns)
-        assert router.segments[0].mesh is None
+        assert router.segments[0].tactic.mesh is None
         assert router.segments[0].order[0] == 3
 
     def test_rows_of_an_unknown_class_take_the_default_route(self):
@@ -163,18 +163,21 @@ class TestAuto:
         route_all(router, make_data(0, 60_000)[0])
         columns, passed = make_data(5, 5_000)
         columns[5] = pa.array(["never seen before"] * 5_000)
-        default_before = router.segments[0].class_rows[-1]
+        default_before = router.segments[0].tactic.classes.rows[-1]
         assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
-        assert router.segments[0].class_rows[-1] - default_before >= 5_000
+        assert router.segments[0].tactic.classes.rows[-1] - default_before >= 5_000
 
     def test_what_was_learnt_is_handed_on(self):
         router = make_router("auto")
         columns, _ = make_data(0, 60_000)
         route_all(router, columns)
         heir = make_router("auto")
-        heir.resume(router.knowledge())
-        assert heir.segments[0].mesh.to_dict() == router.segments[0].mesh.to_dict()
-        assert heir.segments[0].finder.rejected == router.segments[0].finder.rejected
+        heir.restore(router.snapshot())
+        assert heir.segments[0].tactic.mesh.to_dict() == router.segments[0].tactic.mesh.to_dict()
+        assert (
+            heir.segments[0].tactic.class_search.rejected
+            == router.segments[0].tactic.class_search.rejected
+        )
         route_all(heir, columns)
         assert heir.totals.seen.sum() < router.totals.seen.sum()
 
@@ -182,7 +185,7 @@ class TestAuto:
         router = make_router("mesh")
         columns, _ = make_data(0, 1_000)
         router.train(columns, 1_000)
-        assert router.segments[0].mesh is not None
+        assert router.segments[0].tactic.mesh is not None
         assert router.totals.rows == 0
 
 
@@ -191,7 +194,7 @@ def test_the_first_look_for_classes_is_free_of_charge():
     columns, _ = make_data(3, 1_000, kinds=1)
     router = make_router("auto")
     paid = []
-    router.segments[0].budget.pay = paid.append
+    router.segments[0].ledger.budget.pay = paid.append
     router.train(columns, 1_000)
     assert paid == []
     router.train(columns, 1_000)
@@ -221,9 +224,9 @@ class TestUncertainRoutes:
     def test_each_operator_is_applied_exactly_once_to_a_row_that_passes(self):
         columns, passed = make_data(0, 20_000)
         router = make_router("mesh")
-        segment = router.segments[0]
-        segment._adopt(self.mesh())
-        segment._learns = False
+        tactic = router.segments[0].tactic
+        tactic._adopt(self.mesh())
+        tactic.learns = False
         verdict = route_all(router, columns)
         assert verdict.tolist() == passed.all(axis=1).tolist()
         kept = np.flatnonzero(verdict)
@@ -251,10 +254,10 @@ class TestContent:
         columns, _ = make_data(0, 60_000)
         router = make_router("content")
         route_all(router, columns)
-        segment = router.segments[0]
-        assert isinstance(segment, ByContent)
-        assert segment.knowledge()["pairs"] == {f"p{n}": "kind" for n in range(3)}
-        assert segment.rejected["id"].startswith("monotone")
+        tactic = router.segments[0].tactic
+        assert isinstance(tactic, ContentTactic)
+        assert tactic.snapshot().pairs == {f"p{n}": "kind" for n in range(3)}
+        assert tactic.snapshot().rejected["id"].startswith("monotone")
         assert router.totals.seen.sum() / 60_000 < 1.6
 
     def test_an_attribute_that_told_nothing_at_first_is_looked_at_again(self):
@@ -262,11 +265,11 @@ class TestContent:
         columns[OPERATORS + 1] = pa.array(["same"] * 30_000)
         router = make_router("content")
         route_all(router, columns)
-        segment = router.segments[0]
-        assert segment.rejected["kind"] == "constant"
+        tactic = router.segments[0].tactic
+        assert tactic.snapshot().rejected["kind"] == "constant"
         route_all(router, make_data(1, 90_000)[0])
-        assert "kind" not in segment.rejected
-        assert segment.knowledge()["pairs"] == {f"p{n}": "kind" for n in range(3)}
+        assert "kind" not in tactic.snapshot().rejected
+        assert tactic.snapshot().pairs == {f"p{n}": "kind" for n in range(3)}
 
     def test_a_pair_is_kept_only_if_rows_cost_less_with_it(self):
         columns, _ = make_data(0, 60_000)
@@ -295,14 +298,14 @@ def test_a_class_that_the_mesh_does_not_know_is_learnt():
     assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
     drift = [r.event.row_class for r in router.journal.of(DriftDetected)]
     assert "rows unlike all that the classes were found in" in drift
-    assert "new k1" in str(router.segments[0].mesh.words(["a", "b", "c", "d"]))
+    assert "new k1" in str(router.segments[0].tactic.mesh.words(["a", "b", "c", "d"]))
 
 
 class TestWhatLearningMustNotBreak:
     def test_a_column_of_the_mesh_that_becomes_constant(self):
         router = make_router("auto")
         route_all(router, make_data(0, 60_000)[0])
-        assert router.segments[0].mesh is not None
+        assert router.segments[0].tactic.mesh is not None
         columns, _ = make_data(3, 80_000)
         rng = np.random.default_rng(3)
         passed = rng.random((80_000, OPERATORS)) < [0.9, 0.9, 0.9, 0.2]
@@ -329,7 +332,7 @@ class TestWhatLearningMustNotBreak:
             options=RouterOptions(costs_us=(10.0,) * OPERATORS, seed=0),
             attributes={"noise": OPERATORS + 1, "id": OPERATORS},
         )
-        heir.resume(router.knowledge())
+        heir.restore(router.snapshot())
         without_kind = [*columns[:5], columns[6]]
         assert route_all(heir, without_kind).tolist() == passed.all(axis=1).tolist()
 
@@ -338,7 +341,7 @@ class TestWhatLearningMustNotBreak:
         columns, passed = make_data(0, 60_000)
         route_all(router, columns)
         heir = make_router("auto")
-        heir.resume(router.knowledge())
+        heir.restore(router.snapshot())
         columns[5] = pa.array(np.arange(60_000) % 3)
         assert route_all(heir, columns).tolist() == passed.all(axis=1).tolist()
         assert heir.journal.of(ClassesDropped)
@@ -353,7 +356,7 @@ class TestWhatLearningMustNotBreak:
     def test_the_written_order_is_estimated_right_when_batches_have_one_class_each(self):
         router = make_router("auto")
         route_all(router, make_data(0, 60_000)[0])
-        assert router.segments[0].mesh is not None
+        assert router.segments[0].tactic.mesh is not None
         columns, passed = make_data(1, 60_000)
         order = np.argsort([kind or "" for kind in columns[5].to_pylist()], kind="stable")
         columns = [column.take(pa.array(order)) for column in columns]
@@ -373,7 +376,7 @@ def test_running_selectivities_are_not_overwritten_by_old_counts():
     passed = rng.random((40_000, OPERATORS)) < [0.1, 0.9, 0.9, 0.9]
     columns[:OPERATORS] = [pa.array(passed[:, n]) for n in range(OPERATORS)]
     route_all(router, columns)
-    assert router.segments[0].content.overall[0] == pytest.approx(0.1, abs=0.05)
+    assert router.segments[0].tactic.content.overall[0] == pytest.approx(0.1, abs=0.05)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -54,7 +54,7 @@ def learn_once(
     options = RouterOptions(costs_us=(10.0,) * 3, seed=seed)
     router = Router(filters, readers, options=options)
     if knowledge is not None:
-        router.resume(knowledge)
+        router.restore(knowledge)
     router.route(to_columns(answers), len(answers))
     return router
 
@@ -122,7 +122,7 @@ class TestDecisions:
         filters, readers = make_filters([0] * 2)
         router = Router(filters, readers, Forgetful())
         with pytest.raises(
-            EddylineError, match=r"'forgetful' answered with \[0\], which is no order"
+            EddylineError, match=r"'forgetful' returned \[0\], which is not a permutation"
         ):
             router.route(to_columns(np.ones((1_000, 2), dtype=bool)), 1_000)
 
@@ -147,22 +147,22 @@ class TestDecisions:
         learnt, _ = drifting_router()
         filters, readers = make_filters([0] * 3)
         fresh = Router(filters, readers, AGreedy(), options=RouterOptions(seed=1))
-        fresh.resume(learnt.knowledge())
+        fresh.restore(learnt.snapshot())
         assert fresh.order() == learnt.order()
-        assert fresh.knowledge()[0]["tuples"] == learnt.knowledge()[0]["tuples"]
+        assert fresh.snapshot()[0].tuples.tolist() == learnt.snapshot()[0].tuples.tolist()
         assert isinstance(fresh.journal[0].event, KnowledgeRestored)
 
     def test_an_heir_has_nothing_to_find_out_before_the_first_row(self) -> None:
         selectivities = [0.9, 0.9, 0.1]
         learnt = learn_once(selectivities, seed=3)
-        heir = learn_once(selectivities, seed=4, knowledge=learnt.knowledge())
+        heir = learn_once(selectivities, seed=4, knowledge=learnt.snapshot())
         assert heir.order() == learnt.order()
         assert heir.totals.profiled.sum() < 0.5 * learnt.totals.profiled.sum()
         assert not heir.journal.of(DriftDetected, OrderChanged)
 
     def test_an_heir_notices_at_once_that_the_rows_have_changed(self) -> None:
         learnt = learn_once([0.9, 0.9, 0.1], seed=3)
-        heir = learn_once([0.1, 0.9, 0.9], seed=4, knowledge=learnt.knowledge())
+        heir = learn_once([0.1, 0.9, 0.9], seed=4, knowledge=learnt.snapshot())
         assert heir.journal.of(DriftDetected)[0].at_rows == 0
         assert heir.order()[0] == "F0"
 
@@ -178,7 +178,7 @@ class TestDecisions:
 
     def test_memory_is_bounded(self) -> None:
         router, _ = drifting_router()
-        assert len(router.segments[0].policy.evidence()) <= 500
+        assert len(router.segments[0].tactic.policy.evidence()) <= 500
         assert len(router.journal) <= 1_000
 
 

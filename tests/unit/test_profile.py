@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.profile import Budget, CostModel, Costs, ProfileWindow, RateDrift
+from eddyline.profile import (
+    Budget,
+    CostModel,
+    Costs,
+    CusumDetector,
+    DropRateDetector,
+    ProfileWindow,
+)
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 50), max_size=12), st.integers(0, 2**32))
@@ -147,34 +154,66 @@ class TestBudget:
             Budget(1.5)
 
 
-class TestDrift:
+def detections(detector: DropRateDetector, seen: np.ndarray, batches) -> list[bool]:
+    """Return after which batches the detector showed a change."""
+    shown = []
+    for dropped in batches:
+        detector.update(seen, np.asarray(dropped))
+        shown.append(detector.detected)
+    return shown
+
+
+class TestDropRates:
     def test_chance_is_no_drift(self) -> None:
         rng = np.random.default_rng(0)
-        drift = RateDrift()
         seen = np.array([4_096, 2_000])
-        alarms = [drift.update(seen, rng.binomial(seen, [0.5, 0.3])) for _ in range(300)]
-        assert not any(alarms)
+        batches = (rng.binomial(seen, [0.5, 0.3]) for _ in range(300))
+        assert not any(detections(DropRateDetector(), seen, batches))
 
     def test_a_change_is_noticed_at_once_and_only_once(self) -> None:
         rng = np.random.default_rng(1)
-        drift = RateDrift()
         seen = np.array([2_000])
-        alarms = [
-            drift.update(seen, rng.binomial(seen, 0.8 if batch < 50 else 0.4))
-            for batch in range(100)
-        ]
-        assert [batch for batch, alarm in enumerate(alarms) if alarm] == [50]
+        batches = (rng.binomial(seen, 0.8 if batch < 50 else 0.4) for batch in range(100))
+        shown = detections(DropRateDetector(), seen, batches)
+        assert [batch for batch, detected in enumerate(shown) if detected] == [50]
 
     def test_rows_that_always_differ_are_soon_no_news(self) -> None:
-        drift = RateDrift()
-        seen = np.array([2_000])
-        alarms = [
-            drift.update(seen, np.array([1_600 if batch % 2 else 800])) for batch in range(60)
-        ]
-        assert sum(alarms) <= 8
-        assert not any(alarms[30:])
+        batches = ([1_600 if batch % 2 else 800] for batch in range(60))
+        shown = detections(DropRateDetector(), np.array([2_000]), batches)
+        assert sum(shown) <= 8
+        assert not any(shown[30:])
 
     def test_positions_that_nothing_reaches_are_left_alone(self) -> None:
-        drift = RateDrift()
-        for _ in range(3):
-            assert not drift.update(np.array([100, 0]), np.array([100, 0]))
+        assert not any(detections(DropRateDetector(), np.array([100, 0]), [[100, 0]] * 3))
+
+    def test_a_restored_detector_expects_what_the_other_expected(self) -> None:
+        seen = np.array([4_000, 500])
+        first = DropRateDetector()
+        detections(first, seen, [[3_600, 50]] * 5)
+        second = DropRateDetector()
+        second.restore(first.snapshot())
+        assert detections(second, seen, [[3_600, 50], [400, 50]]) == [False, True]
+
+
+class TestCusum:
+    def test_small_deviations_never_add_up(self) -> None:
+        detector = CusumDetector(tolerance=0.2, threshold=1_000)
+        for _ in range(500):
+            detector.update(0.15, weight=500)
+            assert not detector.detected
+
+    def test_a_lasting_deviation_is_detected_and_the_sum_starts_again(self) -> None:
+        detector = CusumDetector(tolerance=0.2, threshold=1_000)
+        shown = []
+        for _ in range(4):
+            detector.update(1.2, weight=600)
+            shown.append(detector.detected)
+        assert shown == [False, True, False, True]
+
+    def test_calm_rows_wear_an_excess_down(self) -> None:
+        detector = CusumDetector(tolerance=0.2, threshold=1_000)
+        detector.update(1.2, weight=900)
+        for _ in range(20):
+            detector.update(0.0, weight=900)
+        detector.update(1.2, weight=900)
+        assert not detector.detected

@@ -19,7 +19,7 @@ from eddyline.arrays import BoolArray
 from eddyline.bench.elsewhere import ELSEWHERE
 from eddyline.bench.harness import Bench
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.tactics.single_order import OneOrder
+from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.ordering import AGreedy, AsWritten, Independent, LocalSwaps, Lottery, Policy, Sweep
 from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.static import best_ordering, ordering_cost
@@ -303,9 +303,9 @@ def _overhead(bench: Bench, scale: int) -> None:
         for begin in range(0, len(answers), 10_000):
             part = answers[begin : begin + 10_000]
             router.route(to_columns(part), len(part))
-        segment = router.segments[0]
-        assert isinstance(segment, OneOrder)
-        own = segment.policy
+        tactic = router.segments[0].tactic
+        assert isinstance(tactic, SingleOrder)
+        own = tactic.policy
         assert isinstance(own, _TimedAGreedy)
         upkeep = [own.spent[part] * 1e6 for part in ("window", "view", "violations")]
         parts = [float(router.totals.busy_us.sum()), router.totals.profiling_us, *upkeep]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pathlib
 import statistics
 import time
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,13 @@ from eddyline.bench.stream_star import (
     skewed,
     source_based_calls,
 )
-from eddyline.content.learns import ContentOptions
+from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.strategy import RoutingPolicy
-from eddyline.fabric.tactics.content import ByContent
-from eddyline.operators import ColumnReader
+from eddyline.fabric.operator_array import RouteTrace
+from eddyline.fabric.tactics.choose import RoutingPolicy
+from eddyline.fabric.tactics.content import ContentTactic
+from eddyline.fabric.tactics.tactic import Ruster
+from eddyline.operators import Batch, ColumnReader
 from eddyline.ordering.static import best_ordering
 from eddyline.testing.synthetic import SyntheticFilter, to_columns
 
@@ -61,6 +64,7 @@ def _route(
     policy: RoutingPolicy,
     seed: int,
     probes: int = 0,
+    counter: AttributeCounter | None = None,
 ) -> Router:
     """Send all rows through a router with the policy; return it."""
     operators = passed.shape[1]
@@ -79,6 +83,9 @@ def _route(
         options=options,
         attributes=positions,
     )
+    tactic = router.segments[0].tactic
+    if counter is not None and isinstance(tactic, ContentTactic):
+        counter.watch(tactic, list(attributes))
     columns = to_columns(passed) + list(attributes.values())
     for begin in range(0, len(passed), BATCH_ROWS):
         part = [column.slice(begin, BATCH_ROWS) for column in columns]
@@ -161,9 +168,12 @@ def _random_selectivities(bench: Bench, scale: int) -> None:
                 stream = make_stream(rng, random_selectivities(rng, joins), 100_000 // scale)
                 sbr = source_based_calls(rng, stream.passed)
                 for name, options in VARIANTS.items():
-                    router = _route(stream.passed, stream.attributes, options, bench.seed)
+                    counter = AttributeCounter()
+                    router = _route(
+                        stream.passed, stream.attributes, options, bench.seed, counter=counter
+                    )
                     fewer[name].append(100 * (1 - _calls(router, len(stream.passed)) / sbr))
-                    wrong[name].append(_wrong_share(router))
+                    wrong[name].append(counter.wrong_share())
                 advance()
             for name in VARIANTS:
                 bench.add(
@@ -183,14 +193,41 @@ def _random_selectivities(bench: Bench, scale: int) -> None:
         )
 
 
-def _wrong_share(router: Router) -> float:
-    """Return the share of routing calls decided by an attribute other than attrC."""
-    segment = router.segments[0]
-    assert isinstance(segment, ByContent)
-    calls = segment.calls_by_attribute
-    every = sum(calls.values())
-    wrong = sum(count for name, count in calls.items() if name not in ("attrC", None))
-    return wrong / every if every else 0.0
+class AttributeCounter:
+    """Counts, while rows are routed, which attributes decide and which ones profiles choose."""
+
+    def __init__(self) -> None:
+        #: Visits of rows to operators, by the attribute that decided on them (None: none did).
+        self.calls: Counter[str | None] = Counter()
+        #: Number of profiles of the first operator that chose each attribute.
+        self.chosen: Counter[str | None] = Counter()
+
+    def watch(self, tactic: ContentTactic, names: list[str]) -> None:
+        """Count what a tactic does from now on."""
+        content, observe, conclude = tactic.content, tactic.observe, tactic.content.conclude
+
+        def name_of(attribute: int) -> str | None:
+            return None if attribute == NO_ATTRIBUTE else names[attribute]
+
+        def counted_observe(batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
+            for visit in trace.visits:
+                self.calls[name_of(int(content.classifier[visit.operator]))] += visit.seen
+            observe(batch, ruster, trace)
+
+        def counted_conclude() -> int:
+            attribute = conclude()
+            if content.profiled == 0:
+                self.chosen[name_of(attribute)] += 1
+            return attribute
+
+        tactic.observe = counted_observe  # type: ignore[method-assign]
+        content.conclude = counted_conclude  # type: ignore[method-assign]
+
+    def wrong_share(self) -> float:
+        """Return the share of routing calls decided by an attribute other than attrC."""
+        every = sum(self.calls.values())
+        wrong = sum(count for name, count in self.calls.items() if name not in ("attrC", None))
+        return wrong / every if every else 0.0
 
 
 def _aggregate_selectivity(bench: Bench, scale: int) -> None:
@@ -323,10 +360,9 @@ def _lab_q1(bench: Bench, lab: object, attributes: dict[str, pa.Array]) -> None:
     """Which attribute tells most about `light > 500`, and how often it changes (figure 8)."""
     passed = (lab["light"] > 500).to_numpy()[:, None]  # type: ignore[index]
     two = np.concatenate([passed, np.ones_like(passed)], axis=1)  # one operator is not routed
-    router = _route(two, attributes, ContentOptions(), bench.seed)
-    segment = router.segments[0]
-    assert isinstance(segment, ByContent)
-    counts = segment.chosen_attributes["Op1"]
+    counter = AttributeCounter()
+    _route(two, attributes, ContentOptions(), bench.seed, counter=counter)
+    counts = counter.chosen
     every = max(sum(counts.values()), 1)
     for name, count in sorted(counts.items(), key=lambda item: -item[1])[:3]:
         bench.add(

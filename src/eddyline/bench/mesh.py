@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
 from eddyline.content.learns import ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.fabric.knowledge import Knowledge
+from eddyline.fabric.tactics.choose import RoutingPolicy
 from eddyline.mesh import TrainingSet
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
@@ -116,12 +117,12 @@ def _route(
     probes: int = PROBES,
     batch_rows: int = BATCH_ROWS,
     written: tuple[int, ...] = tuple(range(OPERATORS)),
-    knowledge: list[dict[str, Any]] | None = None,
+    knowledge: Sequence[Knowledge] | None = None,
 ) -> Iterator[Router]:
     """Send all rows through a router; `written` is the order in which the filters are given."""
     router = _make_router(data, policy, probes, batch_rows, written)
     if knowledge is not None:
-        router.resume(knowledge)
+        router.restore(knowledge)
     columns = data.columns
     for begin in range(0, len(data.passed), ARROW_ROWS):
         part = [column.slice(begin, ARROW_ROWS) for column in columns]
@@ -143,12 +144,12 @@ def _make_router(
     )
 
 
-def _train(data: Data, probes: int = PROBES) -> list[dict[str, Any]]:
+def _train(data: Data, probes: int = PROBES) -> Sequence[Knowledge]:
     """Return what a mesh learns from a sample of the rows before the first is run."""
     router = _make_router(data, "mesh", probes, BATCH_ROWS, tuple(range(OPERATORS)))
     sample = np.sort(np.random.default_rng(1).choice(len(data.passed), SAMPLE_ROWS, replace=False))
     router.train([column.take(pa.array(sample)) for column in data.columns], SAMPLE_ROWS)
-    return router.knowledge()
+    return router.snapshot()
 
 
 def _row_by_row(data: Data) -> Iterator[None]:

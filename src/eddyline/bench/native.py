@@ -150,7 +150,7 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
     """Return the conditions in the best order there is, by what they cost and drop on this data."""
     from pyspark.sql import functions as F
 
-    from eddyline.spark.native.columns import time_conditions
+    from eddyline.spark.native.learning import time_conditions
     from eddyline.spark.native.stage import pilot_sample
 
     columns = [F.expr(condition) for condition in conditions]

@@ -1,7 +1,11 @@
 """The operator array: the operators of a segment, and how rows travel among them.
 
-There is no central router: a ruster carries its own route as a stack of operators, the array sends
-it from one to the next, and what each drops is gone for the rest of the way.
+There is no central router. A ruster carries its route as a stack of operators, the array sends it
+from one to the next, and the rows that one of them drops do not reach the rest.
+
+References
+----------
+Nehme et al., Multi-route query processing and optimization, 2013, sections 5.1 and 5.2.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from eddyline.profile import Costs
 
 
 class Visit(NamedTuple):
-    """What an operator made of a ruster.
+    """What an operator did to a ruster.
 
     Parameters
     ----------
@@ -31,13 +35,13 @@ class Visit(NamedTuple):
     asked
         The rows it was asked about; None for all rows of the batch.
     answers
-        What it said about them: True keeps the row.
+        Its answer for each of them: True keeps the row.
     seen, passed
-        How many these were, and how many it kept.
+        Number of rows asked about, and of rows kept.
     busy_us
-        Time spent inside the operator.
+        Time inside the operator.
     own_us
-        The same without making Python objects, which whoever comes after it uses as well.
+        The same without the conversion to Python objects, which later operators reuse.
 
     """
 
@@ -51,7 +55,7 @@ class Visit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Trail:
+class RouteTrace:
     """Where a ruster went, and what became of its rows.
 
     Parameters
@@ -59,15 +63,15 @@ class Trail:
     entered
         The rows at the start; None for all rows of the batch.
     entered_count
-        How many these are.
+        Number of rows at the start.
     visits
         The operators visited, one after the other.
     alive
-        The rows that are left in the end.
+        The rows left at the end; None for all rows of the batch.
     counts
-        Rows that reached each operator, and rows that it let through.
+        Rows that reached each operator (first line) and rows that it kept (second line).
     busy_us
-        Time spent inside each operator.
+        Time inside each operator.
 
     """
 
@@ -91,36 +95,46 @@ class Trail:
 
     @property
     def passed(self) -> IntArray:
-        """Rows that each operator let through."""
+        """Rows that each operator kept."""
         passed: IntArray = self.counts[1]
         return passed
 
-    def positions_of_drop(self, rows: Rows) -> IntArray:
-        """Return at which visit each row was dropped; the number of visits if at none."""
+    def drop_positions(self, rows: Rows) -> IntArray:
+        """Return the visit at which each row was dropped; the number of visits if at none."""
         dropped_at = np.full(len(rows), len(self.visits), dtype=np.int64)
         survivors = [*(visit.asked for visit in self.visits[1:]), self.alive]
         for position in range(len(survivors) - 1, -1, -1):
             left = survivors[position]
-            if left is None:  # nothing dropped up to here
+            if left is None:  # nothing was dropped up to here
                 break
-            where = np.searchsorted(left, rows)
-            inside = where < len(left)
-            inside[inside] = left[where[inside]] == rows[inside]
+            places = np.searchsorted(left, rows)
+            inside = places < len(left)
+            inside[inside] = left[places[inside]] == rows[inside]
             dropped_at[~inside] = position
         return dropped_at
 
 
+def surviving_rows(traces: Sequence[RouteTrace]) -> Rows | None:
+    """Return the rows that are left of several rusters, ascending; None for all of the batch."""
+    if len(traces) == 1:
+        return traces[0].alive
+    parts = [trace.alive for trace in traces if trace.alive is not None]
+    return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
 class OperatorArray:
-    """Operators by number, what they cost, and the way through them.
+    """Operators by number, their costs, and the way through them.
 
     Parameters
     ----------
     operators
         In written order.
     first
-        The position of the first of them among all operators of the router, for its totals.
+        Position of the first of them among all operators of the router.
+    totals
+        The router's sums.
     costs_us
-        What the operators cost, if that is not to be measured.
+        Cost of each operator, if it is not to be measured.
 
     """
 
@@ -128,22 +142,25 @@ class OperatorArray:
         self,
         operators: Sequence[Operator],
         first: int,
+        totals: Totals,
         costs_us: Sequence[float] | None = None,
     ) -> None:
         self.operators = list(operators)
+        #: Where the operators stand among those of the router, and so in its totals.
         self.places = slice(first, first + len(self.operators))
         self.costs = Costs(len(self.operators))
+        self._totals = totals
         self._given_costs_us = None if costs_us is None else np.array(costs_us, dtype=float)
 
     def __len__(self) -> int:
         return len(self.operators)
 
-    def names(self, order: Iterable[int]) -> list[str]:
+    def names(self, order: Iterable[int]) -> tuple[str, ...]:
         """Return an order as the names of its operators."""
-        return [self.operators[number].name for number in order]
+        return tuple(self.operators[number].name for number in order)
 
     def cost_us(self) -> FloatArray:
-        """Return what each operator costs for one more row; a guess where nothing was seen."""
+        """Return the cost of one more row for each operator; the mean where none was measured."""
         if self._given_costs_us is not None:
             return self._given_costs_us
         measured = self.costs.per_row_us()
@@ -157,14 +174,9 @@ class OperatorArray:
         return measured_us if given is None else float(evaluations @ given)
 
     def follow(
-        self,
-        token: RToken,
-        batch: Batch,
-        rows: Rows | None,
-        errors: HeldErrors,
-        totals: Totals,
-    ) -> Trail:
-        """Send rows along the token's route until nothing is left of one or the other."""
+        self, token: RToken, batch: Batch, rows: Rows | None, errors: HeldErrors
+    ) -> RouteTrace:
+        """Send rows along the token's route until no rows or no operators are left."""
         entered_count = count = batch.rows if rows is None else len(rows)
         alive, clock = rows, time.perf_counter
         visits: list[Visit] = []
@@ -180,15 +192,15 @@ class OperatorArray:
             left = len(kept)
             visits.append(Visit(number, alive, answers, count, left, busy_us, own_us))
             if failed:
-                totals.failed[self.places.start + number] += failed
+                self._totals.failed[self.places.start + number] += failed
             if left < count:
                 alive = kept if alive is None else alive[kept]
             count = left
         counts, busy_by_operator_us = self._sum_up(token, visits)
-        return Trail(rows, entered_count, visits, alive, counts, busy_by_operator_us)
+        return RouteTrace(rows, entered_count, visits, alive, counts, busy_by_operator_us)
 
     def _sum_up(self, token: RToken, visits: Iterable[Visit]) -> tuple[IntArray, FloatArray]:
-        """Take note of what each operator cost, and of how many rows it dropped."""
+        """Update the cost of each operator; return rows seen and passed, and times."""
         counts = np.zeros((2, len(self.operators)), dtype=np.int64)
         busy_us = np.zeros(len(self.operators))
         for number, _, _, seen, passed, spent_us, own_us in visits:
@@ -197,8 +209,11 @@ class OperatorArray:
         self.costs.add_turn([(visit.operator, visit.seen, visit.own_us) for visit in visits])
         return counts, busy_us
 
-    def drops(self, number: int, batch: Batch, rows: Rows, totals: Totals) -> BoolArray:
-        """Ask an operator about rows only to learn; an error of theirs is no error."""
+    def drops(self, number: int, batch: Batch, rows: Rows) -> BoolArray:
+        """Evaluate an operator on rows only to learn: True where it drops the row.
+
+        A row on which the operator raises counts as not dropped, and its error is ignored.
+        """
         converting_us = batch.converting_us
         began = time.perf_counter()
         try:
@@ -207,5 +222,9 @@ class OperatorArray:
             return np.zeros(len(rows), dtype=bool)
         elapsed_us = (time.perf_counter() - began) * 1e6
         self.costs.add(number, len(rows), elapsed_us - (batch.converting_us - converting_us))
-        totals.profiled[self.places.start + number] += len(rows)
+        self._totals.profiled[self.places.start + number] += len(rows)
         return dropped
+
+    def all_drops(self, batch: Batch, rows: Rows) -> BoolArray:
+        """Evaluate every operator on all the rows; one column for each operator."""
+        return np.stack([self.drops(number, batch, rows) for number in range(len(self))], axis=1)

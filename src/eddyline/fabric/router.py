@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray, Rows
-from eddyline.errors import EddylineError
+from eddyline.fabric.baseline import BaselineEstimate
 from eddyline.fabric.held_errors import HeldErrors
+from eddyline.fabric.knowledge import Knowledge
+from eddyline.fabric.ledger import Ledger
+from eddyline.fabric.operator_array import OperatorArray
+from eddyline.fabric.options import RouterOptions
+from eddyline.fabric.pinned import runs_between_pinned
+from eddyline.fabric.profiler import Profiler
 from eddyline.fabric.segment import Segment
-from eddyline.fabric.strategy import RoutingPolicy, make_segment
+from eddyline.fabric.tactics.choose import RoutingPolicy, make_tactic
+from eddyline.fabric.tactics.tactic import SegmentContext
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import KnowledgeRestored
@@ -23,56 +28,12 @@ from eddyline.operators import Batch, ColumnReader, Operator
 from eddyline.ordering import AsWritten
 from eddyline.profile import Budget
 
-OnError = Literal["raise", "drop", "keep"]
-
-CHUNK_ROWS = 4_096
 CHUNK_ROWS_MIN = 256
 FIRST_CHUNK_ROWS = 64
 CHUNK_US = 100_000.0
 STEADY_CHUNKS = 8
 STEADY_FACTOR = 4
 ADVANCE_US = 10_000.0
-
-
-@dataclass(frozen=True)
-class RouterOptions:
-    """How a router treats errors and how much it may spend on learning.
-
-    Parameters
-    ----------
-    on_error
-        What becomes of a row on which a predicate raised and which no other drops.
-    budget
-        Time for profiling, as a share of the time inside predicates. None: unlimited.
-    chunk_rows
-        Larger batches are cut, so that a change of the rows is noticed within one chunk. Chunks
-        are made smaller still, down to 256 rows, where predicates are expensive, and up to four
-        times as large while there is nothing to decide for long.
-    costs_us
-        What each predicate costs, in microseconds a row. None: measured. Given costs make a run
-        repeatable to the last decision.
-    seed
-        For everything random. None: different each time.
-
-    """
-
-    on_error: OnError = "raise"
-    budget: float | None = 0.01
-    chunk_rows: int = CHUNK_ROWS
-    costs_us: tuple[float, ...] | None = None
-    seed: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.on_error not in get_args(OnError):
-            raise EddylineError(
-                f"on_error is {self.on_error!r}; it must be 'raise', 'drop' or 'keep'"
-            )
-        if self.budget is not None and not 0 <= self.budget < 1:
-            raise EddylineError(f"budget is {self.budget}; it must be at least 0 and below 1")
-        if self.chunk_rows < 1:
-            raise EddylineError(f"chunk_rows is {self.chunk_rows}; it must be at least 1")
-        if self.seed is not None and self.seed < 0:
-            raise EddylineError(f"seed is {self.seed}; it must not be negative")
 
 
 class Router:
@@ -88,16 +49,16 @@ class Router:
     readers
         One for each column of the batches to come.
     policy
-        Name or example of the policy, or options of a search for classes; every segment gets its
-        own copy.
+        Name or example of the policy, or options of a tactic that finds classes; every segment
+        gets its own copy.
     pinned
         Positions of predicates that must stay where they are written.
-    attributes
-        Columns that may tell classes of rows apart: names, and positions in the batches to come.
     options
         See `RouterOptions`.
-    where
+    process
         Which process this is, for the journal.
+    attributes
+        Columns that may classify rows: names, and positions in the batches to come.
 
     Examples
     --------
@@ -120,7 +81,7 @@ class Router:
         policy: RoutingPolicy = "auto",
         pinned: Collection[int] = (),
         options: RouterOptions | None = None,
-        where: str = "",
+        process: str = "",
         attributes: Mapping[str, int] | None = None,
     ) -> None:
         self.operators = list(operators)
@@ -128,11 +89,11 @@ class Router:
         self.options = options or RouterOptions()
         self.totals = Totals(len(self.operators))
         self.journal = Journal()
-        self._where = where
+        self._process = process
         self._rows = 0
         self._rows_at_decision = 0
         self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
-        self.segments = self._make_segments(policy, set(pinned), attributes or {})
+        self.segments = self._make_segments(policy, pinned, attributes or {})
 
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
@@ -149,7 +110,7 @@ class Router:
 
     @property
     def next_chunk_rows(self) -> int:
-        """How many rows of a larger batch will be judged at once."""
+        """Number of rows of a larger batch that will be judged at once."""
         return self._rows_next
 
     def order(self) -> list[str]:
@@ -157,20 +118,20 @@ class Router:
         return [name for s in self.segments for name in s.array.names(s.order)]
 
     def close(self) -> None:
-        """End what a task has opened; the router itself can go on."""
+        """Close what a task has opened; the router itself can be used again."""
         for operator in self.operators:
             operator.close()
 
-    # --- what was learnt, to hand on ---------------------------------------------------------
+    # --- knowledge ---------------------------------------------------------------------------
 
-    def knowledge(self) -> list[dict[str, Any]]:
-        """Return what each segment has learnt, as plain values."""
-        return [segment.knowledge() for segment in self.segments]
+    def snapshot(self) -> tuple[Knowledge, ...]:
+        """Return what each segment has learnt."""
+        return tuple(segment.snapshot() for segment in self.segments)
 
-    def resume(self, knowledge: Sequence[dict[str, Any]]) -> None:
+    def restore(self, knowledge: Sequence[Knowledge]) -> None:
         """Start from what another router of the same predicates has learnt."""
-        for segment, known in zip(self.segments, knowledge, strict=True):
-            segment.resume(known)
+        for segment, part in zip(self.segments, knowledge, strict=True):
+            segment.restore(part)
         self._rows_next = self.options.chunk_rows
         self._write(KnowledgeRestored(order=tuple(self.order())))
 
@@ -180,46 +141,62 @@ class Router:
         """Learn from rows that every predicate may judge, without a verdict on them."""
         batch = Batch(columns, self.readers, rows)
         for segment in self.segments:
-            segment.train(batch, self.totals, progress)
+            segment.train(batch, progress)
 
     # --- inside ------------------------------------------------------------------------------
 
     def _make_segments(
-        self, policy: RoutingPolicy, pinned: set[int], attributes: Mapping[str, int]
+        self, policy: RoutingPolicy, pinned: Collection[int], attributes: Mapping[str, int]
     ) -> list[Segment]:
-        runs: list[list[int]] = []
-        for index in range(len(self.operators)):
-            if index in pinned or not runs or runs[-1][-1] in pinned:
-                runs.append([index])
-            else:
-                runs[-1].append(index)
+        runs = runs_between_pinned([index in pinned for index in range(len(self.operators))])
         seeds = np.random.SeedSequence(self.options.seed).generate_state(2 * len(runs) or 1)
-        costs_us = self.options.costs_us
         return [
-            make_segment(
+            self._make_segment(
                 AsWritten() if run[0] in pinned else policy,
-                [self.operators[index] for index in run],
-                run[0],
-                Budget(self.options.budget, ADVANCE_US),
-                self._write,
+                run,
                 (int(seeds[2 * number]), int(seeds[2 * number + 1])),
-                costs_us and [costs_us[index] for index in run],
                 attributes,
             )
             for number, run in enumerate(runs)
         ]
 
+    def _make_segment(
+        self,
+        policy: RoutingPolicy,
+        run: range,
+        seeds: tuple[int, int],
+        attributes: Mapping[str, int],
+    ) -> Segment:
+        costs_us = self.options.costs_us
+        array = OperatorArray(
+            self.operators[run.start : run.stop],
+            run.start,
+            self.totals,
+            None if costs_us is None else costs_us[run.start : run.stop],
+        )
+        rng = np.random.default_rng(seeds[1])
+        ledger = Ledger(array, self.totals, Budget(self.options.budget, ADVANCE_US))
+        context = SegmentContext(
+            array,
+            ledger,
+            Profiler(array, ledger, rng, self._write),
+            BaselineEstimate(len(array)),
+            rng,
+            self._write,
+        )
+        return Segment(context, make_tactic(policy, context, attributes, seeds))
+
     def _route_chunk(self, batch: Batch) -> BoolArray:
         began = time.perf_counter()
         errors = HeldErrors()
         if len(self.operators) == 1:
-            verdict = self.segments[0].judge_alone(batch, errors, self.totals)
+            verdict = self.segments[0].run_alone(batch, errors)
             if errors:
                 verdict = self._settle(errors, batch, np.flatnonzero(verdict))
         else:
             alive: Rows | None = None
             for segment in self.segments:
-                alive = segment.run(batch, alive, errors, self.totals)
+                alive = segment.run(batch, alive, errors)
             if errors:
                 survivors = np.arange(batch.rows) if alive is None else alive
                 verdict = self._settle(errors, batch, survivors)
@@ -229,7 +206,7 @@ class Router:
         self._rows += batch.rows
         self.totals.rows += batch.rows
         self.totals.kept += int(np.count_nonzero(verdict))
-        booked_us = sum(s.busy_us + s.profiling_us + s.deciding_us for s in self.segments)
+        booked_us = sum(segment.ledger.chunk_us for segment in self.segments)
         self.totals.routing_us += max(0.0, (time.perf_counter() - began) * 1e6 - booked_us)
         return verdict
 
@@ -238,7 +215,7 @@ class Router:
 
     def _size_of_next_chunk(self, rows: int) -> int:
         """Small while nothing is known or rows are expensive, so that an order comes early."""
-        busy_us = sum(segment.booked_us for segment in self.segments)
+        busy_us = sum(segment.ledger.booked_us for segment in self.segments)
         rows_max = self.options.chunk_rows
         if self._rows - self._rows_at_decision >= STEADY_CHUNKS * rows_max:
             rows_max *= STEADY_FACTOR
@@ -249,7 +226,7 @@ class Router:
     def _write(self, event: Event) -> None:
         if event.changes_routes:
             self._rows_at_decision = self._rows
-        self.journal.write(Record(event, self._rows, self._where))
+        self.journal.write(Record(event, self._rows, self._process))
 
 
 def _to_verdict(rows: int, alive: Rows | None) -> BoolArray:

@@ -14,24 +14,27 @@ from eddyline.arrays import FloatArray, IntArray
 class Totals:
     """Sums over rows. Arrays are indexed by predicate, in written order.
 
+    An operator that yields several rows for one (the probe of a join) counts in `seen` and
+    `passed` as a filter does: rows that reached it, and those of them that found a partner.
+
     Parameters
     ----------
     predicates
-        How many predicates there are.
+        Number of predicates.
     rows, kept
-        Rows taken in, and rows that every predicate let through.
+        Rows processed, and rows that every predicate kept.
     seen, passed, failed
-        Rows that reached each predicate, that it let through, on which it raised.
+        Rows that reached each predicate, that it kept, on which it raised.
     busy_us
-        Time spent inside each predicate, for rows that had to be judged.
+        Time inside each predicate, without evaluations that only serve learning.
     profiled
-        Rows evaluated only to learn from, by predicate.
+        Evaluations of each predicate that only served learning.
     written_seen
         Estimate of the rows that would have reached each predicate in the written order.
     profiling_us, deciding_us, routing_us
-        Time spent on evaluating rows only to learn from, and on looking for classes in them; on
-        telling the policy, watching for drift and deciding; on everything else that is not a
-        predicate: telling rows apart, sending them on their way, counting.
+        Time for evaluations that only serve learning and for class searches; for telling the
+        policy, watching for drift and deciding; and for everything else that is not a predicate:
+        classifying rows, sending them on their routes, counting.
 
     Examples
     --------
@@ -40,6 +43,9 @@ class Totals:
     >>> one.add(other)
     >>> one.rows
     15
+    >>> taken = one.take()
+    >>> taken.rows, one.rows
+    (15, 0)
 
     """
 
@@ -64,7 +70,7 @@ class Totals:
 
     @property
     def overhead_us(self) -> float:
-        """Time spent on anything but the predicates, for rows that had to be judged."""
+        """Time spent on anything but judging rows."""
         return self.profiling_us + self.deciding_us + self.routing_us
 
     def add(self, other: Totals) -> None:
@@ -72,8 +78,23 @@ class Totals:
         for name in (*_SCALARS, *_INTS, *_FLOATS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def copy(self) -> Totals:
+        """Return sums of the same value that are independent of these."""
+        copied = Totals(self.predicates)
+        copied.add(self)
+        return copied
+
+    def take(self) -> Totals:
+        """Return the sums so far, and start again from zero."""
+        taken = self.copy()
+        for name in _SCALARS:
+            setattr(self, name, type(getattr(self, name))(0))
+        for name in (*_INTS, *_FLOATS):
+            getattr(self, name)[:] = 0
+        return taken
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as they travel in JSON."""
+        """Return plain values that fit into JSON."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in _SCALARS}
         plain.update({name: getattr(self, name).tolist() for name in _INTS})
         plain.update({name: getattr(self, name).round(1).tolist() for name in _FLOATS})

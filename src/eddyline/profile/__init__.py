@@ -1,8 +1,16 @@
-"""What was seen: the window of profile tuples, costs per row, drift, and the budget for looking."""
+"""What was measured: profile tuples, costs per row, drift, and the budget for profiling."""
 
 from eddyline.profile.budget import Budget
 from eddyline.profile.cost import CostModel, Costs
-from eddyline.profile.drift.rates import RateDrift
+from eddyline.profile.drift import CusumDetector, DropRateDetector, RateReference
 from eddyline.profile.window import ProfileWindow
 
-__all__ = ["Budget", "CostModel", "Costs", "ProfileWindow", "RateDrift"]
+__all__ = [
+    "Budget",
+    "CostModel",
+    "Costs",
+    "CusumDetector",
+    "DropRateDetector",
+    "ProfileWindow",
+    "RateReference",
+]

@@ -1,1 +1,16 @@
-"""Trials: a change is kept only if it measured better than what it replaced."""
+"""Trials: a change is kept only if it measured no worse than what it replaced."""
+
+from eddyline.fabric.trials.alternating import AlternatingTrial
+from eddyline.fabric.trials.before_after import BeforeAfterTrial, OrderCooldown
+from eddyline.fabric.trials.split import SplitTrial
+from eddyline.fabric.trials.trial import AFTER, BEFORE, Trial
+
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "AlternatingTrial",
+    "BeforeAfterTrial",
+    "OrderCooldown",
+    "SplitTrial",
+    "Trial",
+]

@@ -1,4 +1,4 @@
-"""Two ways to route rows, side by side, each with its half of the rows, until one has won.
+"""Split: two ways to route rows at the same time, each on half of the rows.
 
 References
 ----------
@@ -7,66 +7,65 @@ Nehme et al., Multi-route query processing and optimization, 2013, section 5.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from eddyline.arrays import FloatArray, Rows
-from eddyline.fabric.operator_array import Trail
+from eddyline.arrays import Rows
+from eddyline.fabric.trials.trial import Trial
+from eddyline.journal.events import Names
 from eddyline.mesh import Mesh
 
-ROWS_EACH = 4_096
+SIDE_ROWS = 4_096
+SINGLE_ORDER_WORSE_MAX = 1.02  # one order is accepted at up to so many times the cost of a mesh
+BETTER = 1.0 - 1e-12
 
 
-@dataclass
-class SideBySide:
+class SplitTrial(Trial):
     """Compares a mesh with what is in use: another mesh, or one order for all rows (None).
 
-    Rows of one batch are dealt out at random, so that both see the same kinds of rows at the same
-    time. Compared is what was counted, priced with the same costs, and the expected overhead.
+    Rows of one batch are dealt to the two sides at random, so that both see the same kinds of rows
+    at the same time. The expected overhead of a mesh is added to what its rows were counted for.
 
     Parameters
     ----------
-    before, after
+    mesh, tried
         In use, and on trial.
+    before, after
+        Both in words.
+    predicates
+        Number of predicates.
 
     Examples
     --------
-    >>> trial = SideBySide(None, None)
+    >>> trial = SplitTrial(None, None, ("one order",), ("one order",), predicates=2)
     >>> first, second = trial.deal(np.arange(6), np.random.default_rng(0))
     >>> first.tolist(), second.tolist()
     ([1, 2, 3], [0, 4, 5])
 
     """
 
-    before: Mesh | None
-    after: Mesh | None
-    rows: list[int] = field(default_factory=lambda: [0, 0])
-    _seen: list[FloatArray | None] = field(default_factory=lambda: [None, None])
+    subject: ClassVar[Literal["classes"]] = "classes"
+    method: ClassVar[Literal["split"]] = "split"
+
+    def __init__(
+        self, mesh: Mesh | None, tried: Mesh | None, before: Names, after: Names, predicates: int
+    ) -> None:
+        super().__init__(before, after, predicates)
+        self.sides = (mesh, tried)
+        self.overhead_us = [0.0 if side is None else side.overhead_us for side in self.sides]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether both sides have counted enough rows."""
+        return min(self.rows) >= SIDE_ROWS
+
+    @property
+    def worse_max(self) -> float:
+        """A mesh must be better than what is in use; one order need not be quite as good."""
+        return BETTER if self.sides[1] is not None else SINGLE_ORDER_WORSE_MAX
 
     def deal(self, rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """Return the rows of each side."""
         first = rng.random(len(rows)) < 0.5
         return rows[first], rows[~first]
-
-    def add(self, side: int, trails: Sequence[Trail]) -> None:
-        """Count what a batch has cost one side."""
-        for trail in trails:
-            self.rows[side] += trail.entered_count
-            known = self._seen[side]
-            self._seen[side] = trail.seen.astype(float) if known is None else known + trail.seen
-
-    @property
-    def is_over(self) -> bool:
-        """Whether both sides have seen enough rows."""
-        return min(self.rows) >= ROWS_EACH
-
-    def costs_us(self, cost_us: FloatArray) -> tuple[float, float]:
-        """Return what a row has cost before and after."""
-        costs = []
-        for side, mesh in enumerate((self.before, self.after)):
-            seen = self._seen[side]
-            counted = 0.0 if seen is None else float(seen @ cost_us) / max(self.rows[side], 1)
-            costs.append(counted + (mesh.overhead_us if mesh is not None else 0.0))
-        return costs[0], costs[1]

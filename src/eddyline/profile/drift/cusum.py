@@ -1,43 +1,47 @@
-"""A drift detector for promises: does a class of rows cost what it was said to cost?"""
+"""CUSUM: detects that a quantity stays above its expectation for too long to be an accident."""
 
 from __future__ import annotations
 
 
-class BrokenPromise:
-    """Calls when rows have cost more than promised for long enough to be no accident.
+class CusumDetector:
+    """Page's cumulative sum of weighted deviations above a tolerance, for one direction.
 
-    This is Page's cumulative sum: what goes beyond the promise and a tolerance adds up, what stays
-    below it wears the sum down again.
+    Deviations beyond the tolerance add up; smaller ones wear the sum down again, never below zero.
+    After a detection the sum starts at zero.
 
     Parameters
     ----------
     tolerance
-        How much more than promised, as a share, is no breach.
-    slack_rows
-        The alarm calls when the sum exceeds what so many rows were promised to cost.
+        Deviation that does not count, relative to what was expected.
+    threshold
+        Sum of weight times deviation above which a change is detected.
 
     Examples
     --------
-    >>> promise = BrokenPromise(tolerance=0.2, slack_rows=1000)
-    >>> any(promise.add(rows=500, measured_us=550.0, promised_us=500.0) for _ in range(50))
+    >>> detector = CusumDetector(tolerance=0.2, threshold=1000)
+    >>> for deviation in (0.1, 1.4, 1.4):  # 10 % too much, then 140 %, each for 500 rows
+    ...     detector.update(deviation, weight=500)
+    ...     print(detector.detected)
     False
-    >>> [promise.add(rows=500, measured_us=1200.0, promised_us=500.0) for _ in range(3)]
-    [False, True, False]
+    False
+    True
+
+    References
+    ----------
+    Page, Continuous Inspection Schemes, Biometrika 41, 1954.
 
     """
 
-    def __init__(self, tolerance: float = 0.2, slack_rows: int = 4_096) -> None:
+    def __init__(self, tolerance: float = 0.2, threshold: float = 4_096) -> None:
         self._tolerance = tolerance
-        self._slack_rows = slack_rows
-        self._excess_rows = 0.0
+        self._threshold = threshold
+        self._sum = 0.0
+        #: Whether the last update showed a change.
+        self.detected = False
 
-    def add(self, rows: int, measured_us: float, promised_us: float) -> bool:
-        """Take some rows into account; say whether the promise is broken (and start anew)."""
-        if rows == 0 or promised_us <= 0:
-            return False
-        excess = measured_us / promised_us - 1.0 - self._tolerance
-        self._excess_rows = max(0.0, self._excess_rows + rows * excess)
-        is_broken = self._excess_rows > self._slack_rows
-        if is_broken:
-            self._excess_rows = 0.0
-        return is_broken
+    def update(self, deviation: float, weight: float = 1.0) -> None:
+        """Add an observation: its deviation from the expectation, and how much it counts."""
+        self._sum = max(0.0, self._sum + weight * (deviation - self._tolerance))
+        self.detected = self._sum > self._threshold
+        if self.detected:
+            self._sum = 0.0

@@ -1,7 +1,8 @@
-"""A drift alarm that costs nothing: the drop rates along the current order, batch by batch."""
+"""Drift in drop rates: the shares of rows that each position of the order drops, batch by batch."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,31 +10,65 @@ import numpy as np
 from eddyline.arrays import FloatArray, IntArray
 
 
-class RateDrift:
-    """Notices that the rows are no longer what they were.
+@dataclass(frozen=True)
+class RateReference:
+    """What a detector expects of the rows to come.
 
-    Every batch shows, for free, which share of its rows each position of the current order
-    dropped. The alarm compares these shares with a running reference and calls when one of them
-    is off by more than chance, by more than a tolerance, and by more than it usually is: rows that
-    differ from batch to batch for good are no news. It then starts a new reference.
+    Parameters
+    ----------
+    seen, dropped
+        Rows that reached each position of the order and rows it dropped, as fading sums.
+    usual_gap
+        Usual difference between a batch and the reference.
 
-    This is what lets A-Greedy profile rarely and still react within a batch: the profile is
-    refreshed when the alarm calls instead of by waiting until the window has turned over.
+    """
+
+    seen: tuple[float, ...]
+    dropped: tuple[float, ...]
+    usual_gap: float
+
+    @property
+    def rows(self) -> float:
+        """Evaluations that the reference rests on."""
+        return sum(self.seen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return {"seen": self.seen, "dropped": self.dropped, "usual_gap": self.usual_gap}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> RateReference:
+        """Read what `to_dict` wrote."""
+        return cls(tuple(plain["seen"]), tuple(plain["dropped"]), plain["usual_gap"])
+
+
+class DropRateDetector:
+    """Detects that the rows are no longer what they were, from counts that cost nothing.
+
+    Every batch shows which share of its rows each position of the current order dropped. The
+    detector compares these shares with a running reference. It detects a change when one of them
+    is off by more than chance, by more than a tolerance, and by more than it usually is (rows that
+    differ from batch to batch all the time are not a change). It then starts a new reference.
+
+    This lets A-Greedy profile rarely and still react within a batch: the profile is refreshed when
+    a change is detected, without waiting until the window has turned over (docs/decisions/0002).
 
     Parameters
     ----------
     deviations
-        How many standard deviations count as more than chance.
+        Number of standard deviations that count as more than chance.
     tolerance
         Smallest difference of a drop rate that matters.
 
     Examples
     --------
-    >>> drift = RateDrift()
+    >>> detector = DropRateDetector()
     >>> seen = np.array([4096, 400])
-    >>> [drift.update(seen, np.array([3700, 40])) for _ in range(3)]
-    [False, False, False]
-    >>> drift.update(seen, np.array([900, 40]))  # the first filter dropped 90 %, now 22 %
+    >>> for dropped in ([3700, 40], [3700, 40], [900, 40]):  # 90 %, 90 %, then 22 %
+    ...     detector.update(seen, np.array(dropped))
+    ...     print(detector.detected)
+    False
+    False
     True
 
     """
@@ -46,40 +81,42 @@ class RateDrift:
         self._deviations = deviations
         self._tolerance = tolerance
         self._usual_gap = 0.0
-        self.restart()
+        self.reset()
 
-    def restart(self) -> None:
-        """Forget the reference, as after a change of the order."""
+    def reset(self) -> None:
+        """Start without a reference, as after a change of the order."""
+        #: Whether the last update showed a change.
+        self.detected = False
         self._seen: FloatArray | None = None
         self._dropped: FloatArray | None = None
 
-    def to_dict(self) -> dict[str, Any] | None:
-        """Return what is expected of the rows to come, as plain values; None if not known yet."""
-        if self._seen is None or self._dropped is None:
-            return None
-        return {
-            "seen": self._seen.round(1).tolist(),
-            "dropped": self._dropped.round(1).tolist(),
-            "usual_gap": round(self._usual_gap, 4),
-        }
-
-    def resume(self, known: dict[str, Any]) -> None:
-        """Expect what another alarm, of the same order, expected."""
-        self._seen, self._dropped = np.array(known["seen"]), np.array(known["dropped"])
-        self._usual_gap = known["usual_gap"]
-
-    def update(self, seen: IntArray, dropped: IntArray) -> bool:
-        """Compare one batch, by position, with the reference; say whether the rows changed."""
+    def update(self, seen: IntArray, dropped: IntArray) -> None:
+        """Compare the counts of one batch, by position, with the reference."""
         if self._seen is None or self._dropped is None:
             self._seen, self._dropped = seen.astype(float), dropped.astype(float)
-            return False
+            self.detected = False
+            return
         gap = self._largest_gap(seen, dropped, self._seen, self._dropped)
-        is_off = gap > max(self._tolerance, self._TIMES_USUAL * self._usual_gap)
+        self.detected = gap > max(self._tolerance, self._TIMES_USUAL * self._usual_gap)
         self._usual_gap = self._USUAL_FADE * self._usual_gap + (1 - self._USUAL_FADE) * gap
-        fade = 0.0 if is_off else self._REFERENCE_FADE
+        fade = 0.0 if self.detected else self._REFERENCE_FADE
         self._seen = fade * self._seen + seen
         self._dropped = fade * self._dropped + dropped
-        return is_off
+
+    def snapshot(self) -> RateReference | None:
+        """Return what is expected of the rows to come; None before the first batch."""
+        if self._seen is None or self._dropped is None:
+            return None
+        return RateReference(
+            tuple(self._seen.round(1).tolist()),
+            tuple(self._dropped.round(1).tolist()),
+            round(self._usual_gap, 4),
+        )
+
+    def restore(self, reference: RateReference) -> None:
+        """Expect what another detector, of the same order, expected."""
+        self._seen, self._dropped = np.array(reference.seen), np.array(reference.dropped)
+        self._usual_gap = reference.usual_gap
 
     def _largest_gap(
         self,
@@ -100,8 +137,8 @@ class RateDrift:
         ):
             if n < 1 or reference_n < 1:
                 continue
-            both = (k + reference_k) / (n + reference_n)
-            chance = (both * (1 - both) * (1 / n + 1 / reference_n)) ** 0.5
+            pooled = (k + reference_k) / (n + reference_n)
+            chance = (pooled * (1 - pooled) * (1 / n + 1 / reference_n)) ** 0.5
             gap = abs(k / n - reference_k / reference_n)
             if gap > self._deviations * chance:
                 largest = max(largest, gap)

@@ -247,7 +247,7 @@ def to_predicate(given: object) -> Predicate:
     )
 
 
-def name_apart(predicates: Sequence[Predicate]) -> list[Predicate]:
+def with_unique_names(predicates: Sequence[Predicate]) -> list[Predicate]:
     """Return the predicates with numbers behind names that stand twice, for reports."""
     taken: set[str] = set()
     apart: list[Predicate] = []

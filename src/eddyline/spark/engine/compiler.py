@@ -19,7 +19,7 @@ from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.planner import CompiledQuery
 from eddyline.spark.engine.result_store import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.native.columns import may_raise
+from eddyline.spark.native.failing import may_raise
 from eddyline.sql.names import Schemas
 from eddyline.sql.parse import STREAM, parse, shown
 from eddyline.sql.query import PredicateSpec, Query

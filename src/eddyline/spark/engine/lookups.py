@@ -10,11 +10,11 @@ import pyarrow as pa
 from eddyline.errors import LookupTableError
 from eddyline.journal import Event
 from eddyline.journal.events import LookupNotShipped
+from eddyline.spark.common.lookup_keys import common_type, plan_lookup
 from eddyline.spark.common.operator_plans import ArrowPlan, OperatorPlan
 from eddyline.spark.common.predicates import LOOKUP_ROWS_MAX, LookupPredicate
 from eddyline.spark.engine.result_store import Stored
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.where.planner import common_type, plan_lookup
 from eddyline.sql.query import LookupSpec, Query
 
 

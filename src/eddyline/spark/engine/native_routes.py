@@ -152,7 +152,7 @@ class NativeRoutes:
         predicates = [NativePredicate(text, shown(text)) for text in group.conditions]
         run = NativeRun(predicates, tuple(range(len(predicates))))
 
-        sample = pilot_sample(wanted, for_rows_to_come=True)
+        sample = pilot_sample(wanted, for_future_rows=True)
         try:
             learn_run(run, sample, None, MeshOptions(), self._seed, self._note, group.query)
         finally:

@@ -1,5 +1,7 @@
-"""A stage of Spark's own predicates: learnt from a sample, compiled into Columns, never reordered
-where one could fail.
+"""A stage of native conditions: learnt from a sample, compiled into Columns.
+
+Conditions that could fail on some row keep their written place; the others are reordered among
+themselves, run by run.
 """
 
 from __future__ import annotations
@@ -11,33 +13,47 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eddyline.fabric.pinned import runs_between_pinned
 from eddyline.journal import Event
 from eddyline.journal.events import ClassesFound, NoClassesFound, NotReordered, SampleMissing
 from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import by_dynamic_programming
-from eddyline.report.model import ClassLine
+from eddyline.report import ClassLine
 from eddyline.spark.common.class_lines import class_lines
 from eddyline.spark.common.columns import candidate_attributes, quoted, usable_columns
 from eddyline.spark.common.filters import filter_by
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.common.progress import search_progress
-from eddyline.spark.native.columns import learn_native, may_raise, mesh_to_column, route_to_column
+from eddyline.spark.native.columns import mesh_to_column, route_to_column
+from eddyline.spark.native.failing import may_raise
+from eddyline.spark.native.learning import learn_native
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-Note = Callable[[Event], None]
+Write = Callable[[Event], None]
 
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 PILOT_ROWS = 2_000
-PLACE = "__eddyline_place"
+ARRIVAL = "__eddyline_arrival"
 
 
 @dataclass
 class NativeRun:
-    """Predicates that stand together and may be reordered, and what was learnt about them."""
+    """Conditions that may be reordered among themselves, and what was learnt about them.
+
+    Parameters
+    ----------
+    predicates
+        As written.
+    order
+        The best single order.
+    mesh
+        Classes with routes of their own, where they pay.
+
+    """
 
     predicates: list[NativePredicate]
     order: tuple[int, ...]
@@ -46,35 +62,31 @@ class NativeRun:
 
 @dataclass
 class CompiledStage:
-    """What a stage of Spark's own predicates was compiled to.
+    """What the native conditions of a `where` were compiled to.
 
     Parameters
     ----------
-    predicates
-        As written.
     runs
-        The same, in runs within which the order does not matter.
+        The conditions, in runs within which the order does not matter.
     rejected
-        Columns that tell nothing about the rows, and why.
+        Columns that cannot classify rows, and why.
     types
         Of the columns that may classify rows.
     is_learnt
         Whether there were rows to learn from.
+
     """
 
-    predicates: list[NativePredicate]
     runs: list[NativeRun]
     rejected: dict[str, str] = field(default_factory=dict)
     types: dict[str, DataType] = field(default_factory=dict)
     is_learnt: bool = False
 
-    def suits(self, df: DataFrame, predicates: Sequence[NativePredicate]) -> bool:
-        """Say whether this is the stage of these predicates, and the DataFrame has its columns."""
-        needed = {a for run in self.runs if run.mesh for a in run.mesh.tree.attributes}
+    def suits(self, df: DataFrame) -> bool:
+        """Whether the DataFrame has the columns that rows are classified by."""
+        needed = {name for run in self.runs if run.mesh for name in run.mesh.tree.attributes}
         usable = usable_columns(df)
-        return list(predicates) == self.predicates and all(
-            usable.get(name) == self.types[name] for name in needed
-        )
+        return all(usable.get(name) == self.types[name] for name in needed)
 
     def apply(self, df: DataFrame) -> DataFrame:
         """Filter the DataFrame."""
@@ -92,65 +104,121 @@ class CompiledStage:
                     df = filter_by(df, predicate)
         return df
 
+
+class NativeStages:
+    """Compiles the native conditions of a `where`, once for each kind of DataFrame.
+
+    Parameters
+    ----------
+    predicates
+        The conditions, in written order.
+    sample
+        Rows to learn from; None: some rows of the DataFrame itself.
+    classify_by
+        Columns that may classify rows; None: all that can.
+    options
+        Of the search for a mesh.
+    seed
+        For everything random.
+    write
+        Called with each decision.
+
+    """
+
+    def __init__(
+        self,
+        predicates: Sequence[NativePredicate],
+        sample: DataFrame | None,
+        classify_by: Sequence[str] | None,
+        options: MeshOptions,
+        seed: int | None,
+        write: Write,
+    ) -> None:
+        self._predicates = list(predicates)
+        self._sample = sample
+        self._classify_by = classify_by
+        self._options = options
+        self._seed = seed
+        self._write = write
+        self._learnt: list[CompiledStage] = []
+
+    def apply(self, df: DataFrame) -> DataFrame:
+        """Filter the DataFrame, along routes learnt from it or from one like it."""
+        for predicate in self._predicates:
+            filter_by(df, predicate)  # names the condition if Spark refuses it
+        stage = next((stage for stage in self._learnt if stage.suits(df)), None)
+        if stage is None:
+            stage = self._compile(df)
+            if stage.is_learnt:
+                self._learnt.append(stage)
+        return stage.apply(df)
+
     def class_lines(self) -> list[ClassLine]:
-        """Return the classes, for the report."""
-        lines = []
-        for run in self.runs:
-            if run.mesh is not None:
-                names = [predicate.name for predicate in run.predicates]
-                lines += class_lines(run.mesh, names, "in Spark")
-        return lines
+        """Return the classes of rows, for the report."""
+        return [
+            line
+            for stage in self._learnt
+            for run in stage.runs
+            if run.mesh is not None
+            for line in class_lines(run.mesh, [p.name for p in run.predicates], "in Spark")
+        ]
+
+    def rejected(self) -> dict[str, str]:
+        """Return the columns that cannot classify rows, and why."""
+        return {name: why for stage in self._learnt for name, why in stage.rejected.items()}
+
+    def _compile(self, df: DataFrame) -> CompiledStage:
+        """Learn routes from the sample, or from some rows of the DataFrame."""
+        source = df if self._sample is None else self._sample
+        stage = CompiledStage(split_runs(source, self._predicates))
+        if self._sample is None and df.isStreaming:
+            self._write(SampleMissing(instead="native conditions are evaluated as written"))
+            return stage
+        if all(len(run.predicates) < 2 for run in stage.runs):
+            reason = "a condition that could fail on some rows keeps its place"
+            self._write(NotReordered(reason=reason))
+            return stage
+        rows = pilot = pilot_sample(source, for_future_rows=df.isStreaming)
+        stage.is_learnt = True
+        for run in stage.runs:
+            if len(run.predicates) > 1:
+                stage.rejected |= learn_run(
+                    run, rows, self._classify_by, self._options, self._seed, self._write
+                )
+                stage.types |= usable_columns(rows)
+            for predicate in run.predicates:  # later runs see only the rows that are left
+                rows = filter_by(rows, predicate)
+        pilot.unpersist()
+        return stage
+
+
+def split_runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[NativeRun]:
+    """Return the conditions in runs between those that must keep their place."""
+    is_pinned = [not each.deterministic or may_raise(df, each) for each in predicates]
+    return [
+        NativeRun([predicates[index] for index in run], tuple(range(len(run))))
+        for run in runs_between_pinned(is_pinned)
+    ]
 
 
 def pilot_sample(
-    df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0, for_rows_to_come: bool = False
+    df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0, for_future_rows: bool = False
 ) -> DataFrame:
     """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
 
-    This reads the DataFrame once. The first rows would cost less, but data that lies in the order
-    in which it came is not alike at the beginning and at the end.
+    This reads the DataFrame once. The first rows would cost less, but data that lies in arrival
+    order differs between the beginning and the end.
 
-    If what is learnt is meant for other rows, those to come, the rows stand in the order in which
-    they came: a column that only tells when that was is then known by it. Within one DataFrame
-    such a column may well tell classes apart.
+    If what is learnt is meant for other rows, those to come, the sample is in arrival order, so
+    that a column that grows with it is recognised and excluded. Within one DataFrame such a column
+    may well classify rows.
     """
     from pyspark.sql import functions as F
 
-    if not for_rows_to_come:
+    if not for_future_rows:
         return df.orderBy(F.rand(seed)).limit(rows).persist()
-    placed = df.withColumn(PLACE, F.monotonically_increasing_id())
-    return placed.orderBy(F.rand(seed)).limit(rows).orderBy(PLACE).drop(PLACE).persist()
-
-
-def compile_stage(
-    df: DataFrame,
-    predicates: Sequence[NativePredicate],
-    sample: DataFrame | None,
-    classify_by: Sequence[str] | None,
-    options: MeshOptions,
-    seed: int | None,
-    note: Note,
-) -> CompiledStage:
-    """Learn routes for Spark's own predicates from a sample, or from some rows of the DataFrame."""
-    known = df if sample is None else sample
-    runs = [NativeRun(part, tuple(range(len(part)))) for part in _runs(known, predicates)]
-    stage = CompiledStage(list(predicates), runs)
-    if sample is None and df.isStreaming:
-        note(SampleMissing(instead="native conditions are evaluated as written"))
-        return stage
-    if all(len(run.predicates) < 2 for run in runs):
-        note(NotReordered(reason="a condition that could fail on some rows keeps its place"))
-        return stage
-    rows = pilot = pilot_sample(known, for_rows_to_come=df.isStreaming)
-    stage.is_learnt = True
-    for run in runs:
-        if len(run.predicates) > 1:
-            stage.rejected |= learn_run(run, rows, classify_by, options, seed, note)
-            stage.types |= usable_columns(rows)
-        for predicate in run.predicates:  # what comes after sees only what is left
-            rows = filter_by(rows, predicate)
-    pilot.unpersist()
-    return stage
+    numbered = df.withColumn(ARRIVAL, F.monotonically_increasing_id())
+    return numbered.orderBy(F.rand(seed)).limit(rows).orderBy(ARRIVAL).drop(ARRIVAL).persist()
 
 
 def learn_run(
@@ -159,46 +227,33 @@ def learn_run(
     classify_by: Sequence[str] | None,
     options: MeshOptions,
     seed: int | None,
-    note: Note,
+    write: Write,
     query: str = "",
 ) -> dict[str, str]:
-    """Find the best order of a run, or its mesh; return columns that tell nothing, and why."""
+    """Find the best order of a run, or its mesh; return columns that cannot classify rows."""
     conditions = [predicate.column() for predicate in run.predicates]
-    # In the JVM a column costs nothing until a test reads it, so all of them may be looked at.
-    by = list(usable_columns(sample)) if classify_by is None else classify_by
-    attributes = candidate_attributes(sample, by, ())
+    # In the JVM a column costs nothing until a test reads it, so all of them are candidates.
+    names_by = list(usable_columns(sample)) if classify_by is None else classify_by
+    attributes = candidate_attributes(sample, names_by, ())
     in_jvm = dataclasses.replace(options, overheads=JVM_OVERHEADS)
-    with search_progress("looking for classes of rows") as progress:
-        found, training, rejected = learn_native(
+    with search_progress("searching for classes of rows") as progress:
+        result, training, rejected = learn_native(
             sample, conditions, attributes, in_jvm, seed, progress
         )
     names = [predicate.name for predicate in run.predicates]
     if training.rows:
         run.order = by_dynamic_programming(training.drops, training.cost_us)
-    run.mesh = found.mesh
+    run.mesh = result.mesh
     numbers: dict[str, Any] = {
         "rows": training.rows,
         "cost_us": dict(zip(names, np.round(training.cost_us, 3).tolist(), strict=True)),
-        "order": tuple(names[n] for n in run.order),
-        **found.numbers(),
+        "order": tuple(names[number] for number in run.order),
+        **result.numbers(),
         "rejected": rejected,
         "query": query,
     }
-    if found.mesh is None:
-        note(NoClassesFound(**numbers))
+    if result.mesh is None:
+        write(NoClassesFound(**numbers))
     else:
-        note(ClassesFound(classes=tuple(found.mesh.words(names)), **numbers))
+        write(ClassesFound(classes=tuple(result.mesh.words(names)), **numbers))
     return rejected
-
-
-def _runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[list[NativePredicate]]:
-    """Cut the predicates at those that must keep their place."""
-    runs: list[list[NativePredicate]] = []
-    fixed_before = True
-    for predicate in predicates:
-        fixed = not predicate.deterministic or may_raise(df, predicate)
-        if fixed or fixed_before:
-            runs.append([])
-        runs[-1].append(predicate)
-        fixed_before = fixed
-    return runs

@@ -10,156 +10,116 @@ from typing import Any
 import numpy as np
 
 from eddyline.fabric import Totals
-from eddyline.fabric.tactics.single_order import pack_tuples, unpack_tuples
+from eddyline.fabric.knowledge import (
+    ContentKnowledge,
+    Knowledge,
+    MeshKnowledge,
+    OrderKnowledge,
+    merge_knowledge,
+)
 from eddyline.journal import Journal, Record
-from eddyline.mesh import Mesh
-from eddyline.ordering.static import ordering_cost
-from eddyline.report.model import ClassLine
+from eddyline.report import ClassLine
 from eddyline.spark.common.class_lines import class_lines
+from eddyline.spark.where.note import WorkerNote
 
-TUPLES_MAX = 1_000
 WORKERS_MAX = 64  # those heard of last; processes come and go
 
 
-class Learnt:
+class NoteCollector:
     """Collects notes; hands out totals, the journal, and what a new plan should start from.
+
+    Notes may arrive from a listener's thread.
 
     Parameters
     ----------
     predicates
-        How many predicates the router has.
+        Number of predicates of the router.
 
     """
 
     def __init__(self, predicates: int) -> None:
-        self.totals = Totals(predicates)
-        self.journal = Journal()
-        self._newest: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
+        self._totals = Totals(predicates)
+        self._journal = Journal()
+        self._workers: OrderedDict[str, tuple[Knowledge, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, notes: Iterable[dict[str, Any]]) -> None:
-        """Take notes into account; they may arrive from a listener's thread."""
+        """Add notes, as they arrive through the side channel."""
         with self._lock:
-            for note in notes:
-                self.totals.add(Totals.from_dict(note["totals"]))
-                self.journal.extend(Record.from_dict(record) for record in note["records"])
-                self.journal.forgotten += note["records_left_out"]
-                if note["knowledge"]:
-                    self._newest[note["worker"]] = note["knowledge"]
-                    self._newest.move_to_end(note["worker"])
-                while len(self._newest) > WORKERS_MAX:
-                    self._newest.popitem(last=False)
-
-    def snapshot(self) -> tuple[Totals, Journal]:
-        """Return copies of the totals and the journal that nobody writes to any more."""
-        with self._lock:
-            totals, journal = Totals(self.totals.predicates), Journal()
-            totals.add(self.totals)
-            journal.extend(self.journal)
-            journal.forgotten = self.journal.forgotten
-            return totals, journal
-
-    def knowledge(self) -> list[dict[str, Any]]:
-        """Return, for each segment, the best of the workers' orders, mean costs, pooled tuples."""
-        with self._lock:
-            workers = list(self._newest.values())
-        if not workers:
-            return []
-        return [self._pool(segment) for segment in zip(*workers, strict=True)]
-
-    @staticmethod
-    def _pool(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        filters = len(known[0]["order"])
-        costs = []
-        for by_worker in zip(*(worker["cost_us"] for worker in known), strict=True):
-            measured = [us for us in by_worker if us is not None]
-            costs.append(sum(measured) / len(measured) if measured else None)
-        share = TUPLES_MAX // len(known) + 1
-        tuples = np.concatenate(
-            [unpack_tuples(worker["tuples"], filters)[-share:] for worker in known]
-        )
-        # Mixed, since a window keeps the newest: otherwise the last worker's alone would be left.
-        tuples = np.random.default_rng(0).permutation(tuples)
-        orders = Counter(tuple(worker["order"]) for worker in known)
-        order = max(orders, key=lambda candidate: orders[candidate])
-        if len(tuples):
-            cost_us = np.array([1.0 if us is None else max(us, 1e-4) for us in costs])
-            order = min(orders, key=lambda candidate: ordering_cost(candidate, tuples, cost_us))
-        expected = [worker.get("expected") for worker in known if tuple(worker["order"]) == order]
-        pooled = {
-            "order": list(order),
-            "cost_us": costs,
-            "tuples": pack_tuples(tuples),
-            "expected": max(expected, key=_rows_expected),
-        }
-        # Classes, or what content-based routing knows, are taken from whoever saw most rows.
-        wisest = max(known, key=_rows_classified)
-        return {**wisest, **pooled}
+            for note in map(WorkerNote.from_dict, notes):
+                self._totals.add(note.totals)
+                self._journal.extend(note.records)
+                self._journal.forgotten += note.records_left_out
+                if note.knowledge:
+                    self._workers[note.worker] = note.knowledge
+                    self._workers.move_to_end(note.worker)
+                while len(self._workers) > WORKERS_MAX:
+                    self._workers.popitem(last=False)
 
     def write(self, records: Iterable[Record]) -> None:
-        """Add records of decisions that were made on the driver."""
+        """Add records of driver-side decisions."""
         with self._lock:
-            self.journal.extend(records)
+            self._journal.extend(records)
+
+    def totals(self) -> Totals:
+        """Return a copy of the sums so far."""
+        with self._lock:
+            return self._totals.copy()
+
+    def journal(self) -> Journal:
+        """Return a copy of the journal."""
+        with self._lock:
+            journal = Journal()
+            journal.extend(self._journal)
+            journal.forgotten = self._journal.forgotten
+            return journal
+
+    def knowledge(self) -> tuple[Knowledge, ...]:
+        """Return, for each segment, what all workers together know; empty before the first note."""
+        return tuple(merge_knowledge(parts) for parts in zip(*self._newest(), strict=True))
+
+    def _newest(self) -> list[tuple[Knowledge, ...]]:
+        with self._lock:
+            return list(self._workers.values())
+
+    # --- views for the report ----------------------------------------------------------------
 
     def classes(self, names: Sequence[Sequence[str]]) -> list[ClassLine]:
         """Return the classes in use, with the rows of all workers that use the same."""
         lines: list[ClassLine] = []
-        for known, own in zip(self.knowledge(), names, strict=False):
-            if not known.get("mesh"):
-                continue
-            mesh = Mesh.from_dict(known["mesh"])
-            rows = np.zeros(len(mesh.classes) + 1, dtype=np.int64)
-            seen = np.zeros((len(mesh.classes) + 1, len(own)), dtype=np.int64)
-            with self._lock:
-                for segments in self._newest.values():
-                    for segment in segments:
-                        if segment.get("mesh") == known["mesh"]:
-                            rows += np.array(segment["class_rows"])
-                            seen += np.array(segment["class_seen"])
-            cost_us = np.array([us or 0.0 for us in known["cost_us"]])
-            lines += class_lines(mesh, own, "in Python", rows, seen @ cost_us)
+        for knowledge, own in zip(self.knowledge(), names, strict=False):
+            if isinstance(knowledge, MeshKnowledge) and knowledge.mesh is not None:
+                cost_us = np.array([us or 0.0 for us in knowledge.cost_us])
+                rows, seen = np.array(knowledge.class_rows), np.array(knowledge.class_seen)
+                lines += class_lines(knowledge.mesh, own, "in Python", rows, seen @ cost_us)
         return lines
 
     def pairs(self) -> dict[str, str]:
-        """Return which column classifies rows for which predicate, for any worker."""
-        with self._lock:
-            return {
-                predicate: column
-                for segments in self._newest.values()
-                for segment in segments
-                for predicate, column in segment.get("pairs", {}).items()
-            }
+        """Return the column that classifies rows for each predicate, for any worker."""
+        return {
+            predicate: column
+            for knowledge in self.knowledge()
+            if isinstance(knowledge, ContentKnowledge)
+            for predicate, column in knowledge.pairs.items()
+        }
 
     def rejected(self) -> dict[str, str]:
-        """Return the columns that were found to tell nothing, and why."""
-        with self._lock:
-            return {
-                name: why
-                for segments in self._newest.values()
-                for segment in segments
-                for name, why in segment.get("rejected", {}).items()
-            }
+        """Return the columns that cannot classify rows, and why."""
+        return {
+            name: why
+            for knowledge in self.knowledge()
+            if not isinstance(knowledge, OrderKnowledge)
+            for name, why in knowledge.rejected.items()
+        }
 
     def orders(self, names: Sequence[Sequence[str]]) -> list[tuple[list[str], int]]:
         """Return the orders in use, by names, with the number of workers that use each."""
-        with self._lock:
-            workers = list(self._newest.values())
-        used: Counter[tuple[str, ...]] = Counter()
-        for segments in workers:
-            used[
-                tuple(
-                    own[filter_]
-                    for own, segment in zip(names, segments, strict=True)
-                    for filter_ in segment["order"]
-                )
-            ] += 1
-        return [(list(order), workers_) for order, workers_ in used.most_common()]
-
-
-def _rows_expected(expected: dict[str, Any] | None) -> float:
-    return sum(expected["seen"]) if expected else 0.0
-
-
-def _rows_classified(known: dict[str, Any]) -> int:
-    has_mesh = bool(known.get("mesh"))
-    return sum(known.get("class_rows", ())) if has_mesh else -1
+        used: Counter[tuple[str, ...]] = Counter(
+            tuple(
+                own[number]
+                for own, knowledge in zip(names, worker, strict=True)
+                for number in knowledge.order
+            )
+            for worker in self._newest()
+        )
+        return [(list(order), workers) for order, workers in used.most_common()]

@@ -4,63 +4,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FractionalType,
-    IntegralType,
-    LongType,
-    NumericType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import BinaryType, DataType
 
-from eddyline.errors import InvalidPredicateError, LookupTableError
+from eddyline.errors import InvalidPredicateError
 from eddyline.fabric import RouterOptions
-from eddyline.fabric.strategy import RoutingPolicy
+from eddyline.fabric.knowledge import Knowledge
+from eddyline.fabric.tactics.choose import RoutingPolicy
 from eddyline.spark.common.columns import quoted
-from eddyline.spark.common.operator_plans import (
-    LookupPlan,
-    OperatorPlan,
-    VerdictPlan,
-    plan_function,
-)
+from eddyline.spark.common.lookup_keys import common_type, plan_lookup
+from eddyline.spark.common.operator_plans import OperatorPlan, VerdictPlan, plan_function
 from eddyline.spark.common.predicates import (
     LookupPredicate,
     NativePredicate,
     Predicate,
     PythonPredicate,
 )
-from eddyline.spark.where.worker import RouterPlan, run_task
+from eddyline.spark.where.plan import RouterPlan
+from eddyline.spark.where.worker import run_task
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ColumnOrName = TypeVar("ColumnOrName", "str", "Column")
 
-_KEY_TYPES = (
-    BooleanType,
-    NumericType,
-    StringType,
-    BinaryType,
-    DateType,
-    TimestampType,
-    TimestampNTZType,
-)
-
 
 class RouterPlanner:
-    """Finds out which columns must cross into Python, and of which type they are.
+    """Finds out which columns must cross into Python, and their types.
 
     Parameters
     ----------
@@ -80,7 +54,7 @@ class RouterPlanner:
         self._columns: list[str | Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
-        self._operators = [self._plan_operator(predicate) for predicate in predicates]
+        self._operators = tuple(self._plan_operator(predicate) for predicate in predicates)
         self._pinned = tuple(i for i, p in enumerate(predicates) if not p.deterministic)
         if not self._columns:  # a UDF without columns would not know how many rows there are
             self._column_index(F.lit(True), "no columns")
@@ -96,7 +70,7 @@ class RouterPlanner:
         return list(self._by_name)
 
     def add_attributes(self, attributes: Mapping[str, Column]) -> None:
-        """Let columns cross that may tell classes of rows apart; those that do anyway, but once."""
+        """Let columns cross that may classify rows, unless they cross anyway."""
         for name, column in attributes.items():
             if name not in self._by_name:
                 self._by_name[name] = len(self._columns)
@@ -111,7 +85,7 @@ class RouterPlanner:
         build: int,
         policy: RoutingPolicy,
         options: RouterOptions,
-        knowledge: list[dict[str, Any]],
+        knowledge: tuple[Knowledge, ...],
     ) -> RouterPlan:
         """Return the plan to pickle into the UDF."""
         conf = self._df.sparkSession.conf
@@ -122,7 +96,7 @@ class RouterPlanner:
             self._pinned,
             policy,
             options,
-            list(zip(self._labels, self._types, strict=True)),
+            tuple(zip(self._labels, self._types, strict=True)),
             str(conf.get("spark.sql.session.timeZone")),
             conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
             knowledge,
@@ -155,7 +129,7 @@ class RouterPlanner:
         return plan_lookup(predicate, types, tuple(columns))
 
     def _column_index(self, column: str | Column, predicate: str) -> int:
-        # Only names are told apart by their text: two Columns may print alike and differ.
+        # Only names can be recognised by their text: two Columns may print alike and differ.
         if isinstance(column, str) and column in self._by_name:
             return self._by_name[column]
         label = column if isinstance(column, str) else str(column)
@@ -168,8 +142,8 @@ class RouterPlanner:
         return len(self._labels) - 1
 
     def _resolve(self, column: ColumnOrName) -> ColumnOrName:
-        # A column whose name has a dot in it is meant before a field of a struct. (A name, not a
-        # Column: making one takes a few milliseconds.)
+        # A column whose name contains a dot takes precedence over a field of a struct. (A name, not
+        # a Column: making one takes a few milliseconds.)
         return quoted(column) if isinstance(column, str) and column in self._known else column
 
     def _type_of(self, column: str | Column, label: str, predicate: str) -> DataType:
@@ -184,30 +158,6 @@ class RouterPlanner:
             ) from error
 
 
-def plan_lookup(
-    predicate: LookupPredicate, types: Sequence[DataType], columns: tuple[int, ...]
-) -> LookupPlan:
-    """Return how to make a lookup of the given columns; its keys are shipped with the types."""
-    casts = [
-        F.col(quoted(key)).cast(common).alias(key)
-        for key, common in zip(predicate.keys, types, strict=True)
-    ]
-    # A NULL equals nothing. (Not `dropna`, which would take NaN for NULL.)
-    known = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in predicate.keys)
-    distinct = predicate.table.select(*casts).filter(known).distinct()
-    keys = distinct.limit(predicate.rows_max + 1).toArrow()
-    if keys.num_rows > predicate.rows_max:
-        raise LookupTableError(
-            f"{predicate.name}: the table has more than {predicate.rows_max:,} distinct keys, "
-            f"too many to ship to every worker; join it with Spark instead, or raise rows_max"
-        )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, keys.schema) as writer:
-        writer.write_table(keys)
-    shipped = sink.getvalue().to_pybytes()
-    return LookupPlan(predicate.name, columns, shipped, predicate.anti)
-
-
 def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
     """Return the one iterator Arrow UDF of a `where`: columns in, verdicts out."""
 
@@ -215,30 +165,6 @@ def make_router_udf(plan: RouterPlan) -> Callable[..., Column]:
         return run_task(plan, batches)
 
     udf = F.arrow_udf(eddyline_router, returnType=BinaryType())
-    # Not deterministic, for its notes: Spark must neither repeat it nor move it.
+    # Not deterministic, because of its notes: Spark must neither repeat it nor move it.
     routed: Callable[..., Column] = udf.asNondeterministic()
     return routed
-
-
-def common_type(left: DataType, right: DataType, predicate: str, column: str) -> DataType:
-    """Return the type in which two key columns are compared, as a join would."""
-    for side in (left, right):
-        collation = getattr(side, "collation", "UTF8_BINARY")
-        if not isinstance(side, _KEY_TYPES) or collation != "UTF8_BINARY":
-            raise LookupTableError(
-                f"{predicate}: key {column!r} has the type {side.simpleString()}, which a lookup "
-                f"cannot compare; join the table with Spark instead"
-            )
-    if left == right or (isinstance(left, StringType) and isinstance(right, StringType)):
-        return left
-    if isinstance(left, IntegralType) and isinstance(right, IntegralType):
-        return LongType()
-    fractional = isinstance(left, FractionalType) or isinstance(right, FractionalType)
-    decimal = isinstance(left, DecimalType) or isinstance(right, DecimalType)
-    numeric = isinstance(left, NumericType) and isinstance(right, NumericType)
-    if numeric and fractional and not decimal:
-        return DoubleType()
-    raise LookupTableError(
-        f"{predicate}: key {column!r} is {left.simpleString()} in the DataFrame and "
-        f"{right.simpleString()} in the table; cast one of them so that both are the same"
-    )

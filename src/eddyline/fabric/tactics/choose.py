@@ -1,28 +1,26 @@
-"""From a policy, by name or as an object, to the segment that routes rows by it."""
+"""From a policy, by name or as an object, to the tactic that routes rows by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from eddyline.content.learns import ContentOptions
 from eddyline.errors import InvalidPolicyError
-from eddyline.fabric.segment import Segment, Write
-from eddyline.fabric.tactics.content import ByContent
-from eddyline.fabric.tactics.mesh import ByMesh
-from eddyline.fabric.tactics.single_order import OneOrder
+from eddyline.fabric.tactics.content import ContentTactic
+from eddyline.fabric.tactics.mesh import MeshTactic
+from eddyline.fabric.tactics.single_order import SingleOrder
+from eddyline.fabric.tactics.tactic import SegmentContext, Tactic
 from eddyline.mesh import MeshOptions
-from eddyline.operators import Operator
 from eddyline.ordering import POLICIES, Policy, make_policy
-from eddyline.profile import Budget
 
-#: A name, a policy that orders filters, or options of a policy that finds classes of rows.
+#: A name, a policy that orders filters, or options of a tactic that finds classes of rows.
 RoutingPolicy = str | Policy | ContentOptions | MeshOptions
 
 POLICY_NAMES = ("auto", *POLICIES, "content", "mesh")
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is no policy.
+    """Refuse what is not a policy.
 
     Examples
     --------
@@ -45,12 +43,12 @@ agreedy, sweep, independent, local_swaps, lottery, content, mesh, or pass a Poli
 
 
 def finds_classes(policy: object) -> bool:
-    """Say whether the policy looks at attributes of rows."""
+    """Whether the policy looks at attributes of rows."""
     return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", "content", "mesh")
 
 
 def policy_name(policy: RoutingPolicy) -> str:
-    """Return how reports call a policy."""
+    """Return the name of a policy, for reports."""
     if isinstance(policy, str):
         return policy
     if isinstance(policy, Policy):
@@ -58,39 +56,37 @@ def policy_name(policy: RoutingPolicy) -> str:
     return "content" if isinstance(policy, ContentOptions) else "mesh"
 
 
-def make_segment(
+def make_tactic(
     policy: RoutingPolicy,
-    operators: Sequence[Operator],
-    first: int,
-    budget: Budget,
-    write: Write,
-    seeds: tuple[int, int],
-    costs_us: Sequence[float] | None,
+    context: SegmentContext,
     attributes: Mapping[str, int],
-) -> Segment:
-    """Return the segment for some operators.
+    seeds: tuple[int, int],
+) -> Tactic:
+    """Return the tactic of a segment.
 
-    Where there is nothing to tell rows apart by, or only one operator, policies that find classes
-    are one adaptive order.
+    Without attributes, or with a single operator, a policy that finds classes is one adaptive
+    order.
+
+    Parameters
+    ----------
+    policy
+        Name, object or options.
+    context
+        Shared with the driver of the segment.
+    attributes
+        Columns that may classify rows: their names, and positions in a batch.
+    seeds
+        Of the ordering policy, and of class searches.
+
     """
     check_policy(policy)
-    can_classify = bool(attributes) and len(operators) > 1
+    can_classify = bool(attributes) and len(context.array) > 1
     if can_classify and (policy == "content" or isinstance(policy, ContentOptions)):
         options = policy if isinstance(policy, ContentOptions) else ContentOptions()
-        return ByContent(operators, first, budget, write, seeds[1], costs_us, attributes, options)
+        return ContentTactic(context, attributes, options)
     ordering = make_policy("auto" if finds_classes(policy) else policy)
-    ordering.start(len(operators), seed=seeds[0])
+    ordering.start(len(context.array), seed=seeds[0])
     if can_classify and finds_classes(policy):
         mesh_options = policy if isinstance(policy, MeshOptions) else MeshOptions()
-        return ByMesh(
-            operators,
-            first,
-            ordering,
-            budget,
-            write,
-            seeds[1],
-            costs_us,
-            attributes,
-            mesh_options,
-        )
-    return OneOrder(operators, first, ordering, budget, write, seeds[1], costs_us)
+        return MeshTactic(context, ordering, attributes, mesh_options, seeds[1])
+    return SingleOrder(context, ordering)

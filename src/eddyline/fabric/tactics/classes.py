@@ -1,0 +1,140 @@
+"""The classes of a mesh while rows are routed by it: grouping, counting, keeping promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from eddyline.arrays import FloatArray, IntArray, Rows
+from eddyline.fabric.operator_array import OperatorArray, RouteTrace
+from eddyline.fabric.rtoken import RToken, Wheel
+from eddyline.journal.events import DriftDetected
+from eddyline.mesh import Mesh
+from eddyline.operators import Batch
+from eddyline.profile import CusumDetector
+
+RUSTER_ROWS_MIN = 100
+UNCLASSIFIED = -1
+UNCLASSIFIED_SHARE_MAX = 0.1
+
+
+class ClassesInUse:
+    """Groups rows by class, counts what each class costs, and detects broken promises.
+
+    Parameters
+    ----------
+    mesh
+        The mesh; None where all rows take the default route.
+    attributes
+        Positions in a batch of the columns that may classify rows, by name.
+    predicates
+        Number of predicates.
+    seed
+        Of the lottery wheels of uncertain routes.
+
+    """
+
+    def __init__(
+        self, mesh: Mesh | None, attributes: Mapping[str, int], predicates: int, seed: int
+    ) -> None:
+        self.mesh = mesh
+        classes = 0 if mesh is None else len(mesh.classes)
+        #: Rows of each class, and evaluations of each predicate; the default route is the last.
+        self.rows: IntArray = np.zeros(classes + 1, dtype=np.int64)
+        self.seen: IntArray = np.zeros((classes + 1, predicates), dtype=np.int64)
+        self._attributes = attributes
+        self._predicates = predicates
+        self._seed = seed
+        self._wheels: dict[int, Wheel] = {}
+        self._detectors = [CusumDetector() for _ in range(classes)]
+        self._unclassified_detector = CusumDetector()
+        self._visits: list[FloatArray] = (
+            [] if mesh is None else [np.array(own.visits) for own in mesh.classes]
+        )
+        self.begin_chunk()
+
+    def begin_chunk(self) -> None:
+        """Start to count the rusters of a new chunk."""
+        self._chunk: list[tuple[int, RouteTrace]] = []
+        self._unclassified_rows = 0
+
+    def group(self, batch: Batch, rows: Rows | None) -> list[tuple[int, Rows | None]]:
+        """Return the rows of each class; classes with too few rows here take the default route.
+
+        If that leaves few rows for the default route too, they travel with the largest class: any
+        route is correct for them, and a ruster of their own would cost more than it saves.
+        """
+        mesh = self.mesh
+        if mesh is None:
+            return [(UNCLASSIFIED, rows)]
+        columns = {name: batch.arrow(self._attributes[name], rows) for name in mesh.tree.attributes}
+        labels = mesh.classify(columns)
+        rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
+        unclassified, *counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
+        self._unclassified_rows += unclassified
+        large = [label for label, count in enumerate(counts) if count and count >= rows_min]
+        rest = len(labels) - sum(counts[label] for label in large)
+        if rest:
+            is_few = bool(large) and rest < rows_min
+            taken_by = np.full(len(counts) + 1, UNCLASSIFIED)
+            taken_by[[label + 1 for label in large]] = large
+            taken_by[taken_by == UNCLASSIFIED] = (
+                max(large, key=counts.__getitem__) if is_few else UNCLASSIFIED
+            )
+            labels = taken_by[labels + 1]
+            large += [] if is_few else [UNCLASSIFIED]
+        if len(large) == 1:
+            return [(large[0], rows)]
+        groups: list[tuple[int, Rows | None]] = []
+        for label in large:
+            own = (labels == label).nonzero()[0]
+            groups.append((label, own if rows is None else rows[own]))
+        return groups
+
+    def token(self, label: int) -> RToken:
+        """Return the route of a class, with its lottery wheel if a step is uncertain."""
+        assert self.mesh is not None
+        route = self.mesh.classes[label].route
+        if all(isinstance(step, int) for step in route):
+            return RToken(route)
+        if label not in self._wheels:
+            self._wheels[label] = Wheel(self._predicates, self._seed + label)
+        return RToken(route, self._wheels[label])
+
+    def count(self, label: int, trace: RouteTrace) -> None:
+        """Count the rows of a ruster and the evaluations they took."""
+        self.rows[label] += trace.entered_count
+        self.seen[label] += trace.seen
+        self._chunk.append((label, trace))
+
+    def broken_promise(self, array: OperatorArray) -> DriftDetected | None:
+        """Return the drift if rows cost clearly more than the mesh promised, or are of no class."""
+        rows = sum(trace.entered_count for _, trace in self._chunk)
+        if rows:
+            share = self._unclassified_rows / (UNCLASSIFIED_SHARE_MAX * rows)
+            self._unclassified_detector.update(share - 1.0, weight=rows)
+            if self._unclassified_detector.detected:
+                return DriftDetected(row_class="rows unlike all that the classes were found in")
+        cost_us = array.cost_us()
+        for label, trace in self._chunk:
+            if label == UNCLASSIFIED or trace.entered_count == 0:
+                continue
+            expected_us = float(self._visits[label] @ cost_us)
+            measured_us = float(trace.seen @ cost_us) / trace.entered_count
+            if expected_us <= 0:
+                continue
+            detector = self._detectors[label]
+            detector.update(measured_us / expected_us - 1.0, weight=trace.entered_count)
+            if detector.detected:
+                return DriftDetected(
+                    row_class=self._words(label, array),
+                    expected_us=round(expected_us, 4),
+                    measured_us=round(measured_us, 4),
+                )
+        return None
+
+    def _words(self, label: int, array: OperatorArray) -> str:
+        assert self.mesh is not None
+        words = self.mesh.words(array.names(range(len(array))))
+        return words[[leaf for leaf, _ in self.mesh.tree.paths()].index(label)]

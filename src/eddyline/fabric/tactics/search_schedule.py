@@ -1,0 +1,86 @@
+"""When to search for classes of rows, and who pays for it."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from eddyline.fabric.tactics.class_search import ClassSearch
+from eddyline.fabric.tactics.tactic import SegmentContext
+
+SEARCH_US = 20_000.0  # expected duration of a search until one was timed
+PAUSE_ROWS = 16_384
+
+
+class SearchSchedule:
+    """Decides whether there is budget for a search, and books the time of each.
+
+    The first search is always allowed. The next few, and those after drift, are urgent and paid
+    from the budget's urgent share. All others can wait: they may take a share of the useful work
+    since the last search and are not paid for, because a debt of that size would leave the order
+    unwatched (docs/decisions/0006). After a trial that was reverted, searches pause for twice as
+    many rows as the time before.
+
+    Parameters
+    ----------
+    context
+        Shared with the driver of the segment.
+
+    """
+
+    def __init__(self, context: SegmentContext) -> None:
+        #: Whether the rows have changed since the last search.
+        self.is_urgent = False
+        self._array = context.array
+        self._ledger = context.ledger
+        self._search_us = SEARCH_US
+        self._useful_us = 0.0
+        self._reverted_trials = 0
+        self._paused_until_rows = 0
+        self._is_paid = False
+        self._began = 0.0
+
+    def add_useful(self, useful_us: float) -> None:
+        """Add useful work, which deferrable searches are measured against."""
+        self._useful_us += useful_us
+
+    def allows(self, class_search: ClassSearch) -> bool:
+        """Whether there are enough new rows to search, and budget for it."""
+        if not class_search.is_due or self._ledger.rows < self._paused_until_rows:
+            return False
+        if class_search.searches == 0:
+            return True
+        budget = self._ledger.budget
+        if self.is_urgent or class_search.is_early:
+            return budget.allows_urgent(self._booked_us)
+        return budget.allows_in_calm(self._booked_us, self._useful_us)
+
+    def begin(self, class_search: ClassSearch) -> None:
+        """Start to time a search."""
+        is_urgent = self.is_urgent or class_search.is_early
+        self._is_paid = class_search.searches > 0 and is_urgent
+        self.is_urgent = False
+        self._useful_us = 0.0
+        self._began = time.perf_counter()
+
+    def end(self) -> None:
+        """Book the time of a search."""
+        self._search_us = (time.perf_counter() - self._began) * 1e6
+        self._ledger.book_profiling(self._search_us)
+        if self._is_paid:
+            self._ledger.budget.pay(self._booked_us)
+
+    def note_trial(self, is_kept: bool) -> None:
+        """Pause searches after a trial that was reverted."""
+        if is_kept:
+            self._reverted_trials = 0
+            return
+        self._reverted_trials += 1
+        pause_rows = PAUSE_ROWS * 2 ** min(self._reverted_trials, 16)
+        self._paused_until_rows = self._ledger.rows + pause_rows
+
+    @property
+    def _booked_us(self) -> float:
+        nothing = np.zeros(len(self._array), dtype=np.int64)
+        return self._array.booked_us(self._search_us, nothing)

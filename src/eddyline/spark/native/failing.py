@@ -1,0 +1,51 @@
+"""Which native conditions could fail on some row, and therefore must keep their written place."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from typing import TYPE_CHECKING
+
+from eddyline.spark.common.predicates import NativePredicate, without_literals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_HARMLESS = frozenset(
+    "and or not in between is null like ilike rlike regexp case when then else end if coalesce nvl "
+    "ifnull nullif isnull isnotnull isnan greatest least length char_length character_length "
+    "octet_length lower upper lcase ucase trim ltrim rtrim btrim substring substr left right instr "
+    "locate position concat concat_ws replace translate reverse repeat lpad rpad initcap ascii "
+    "startswith endswith contains regexp_like regexp_count regexp_extract regexp_replace "
+    "regexp_instr regexp_substr get_json_object md5 sha sha1 sha2 crc32 xxhash64 hash soundex "
+    "levenshtein bit_length array_contains size".split()
+)
+_CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
+_RISKY_OPERATOR = re.compile(r"[-+*/%\[\]]|::|\b(?:div|mod)\b", re.IGNORECASE)
+_PATTERN_FROM_COLUMN = re.compile(
+    r"\b(?:rlike|regexp)\s+[\w`]|\b(?:rlike|regexp_\w+)\s*\([^,()]*,\s*[\w`]", re.IGNORECASE
+)
+_CAST_TARGET = re.compile(r" as ([a-z]\w*)", re.IGNORECASE)
+
+
+def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
+    """Whether a native condition could fail on some row, as far as its text tells.
+
+    Such a condition keeps its written place, because one written before it may protect it
+    (docs/decisions/0008). Arithmetic can overflow and casts can fail, including those that Spark
+    adds to make types fit. A function that is not known to be harmless counts as one that can
+    fail. In the text of a Column a literal cannot be recognised; SQL text is read more exactly.
+    """
+    text = without_literals(predicate.name)
+    if _RISKY_OPERATOR.search(text) or _PATTERN_FROM_COLUMN.search(text):
+        return True
+    if any(name.lower() not in _HARMLESS for name in _CALL.findall(text)):
+        return True
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        df.filter(predicate.column()).explain(extended=True)
+    analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
+    filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
+    targets = {name.lower() for line in filters[:1] for name in _CAST_TARGET.findall(line)}
+    return not filters or bool(targets - {"string", "binary"})

@@ -1,0 +1,79 @@
+"""From what the driver has collected to the report of a `where`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eddyline.fabric import RouterOptions, Totals
+from eddyline.fabric.tactics.choose import RoutingPolicy, policy_name
+from eddyline.report import PredicateLine, Report
+from eddyline.spark.common.predicates import LookupPredicate, Predicate, PythonPredicate
+from eddyline.spark.where.collector import NoteCollector
+from eddyline.spark.where.stages import Stages
+
+if TYPE_CHECKING:
+    from eddyline.spark.native.stage import NativeStages
+
+
+def make_report(
+    name: str,
+    predicates: Sequence[Predicate],
+    policy: RoutingPolicy,
+    options: RouterOptions,
+    stages: Stages,
+    collector: NoteCollector,
+    native: NativeStages | None,
+) -> Report:
+    """Return the report of everything that was collected so far."""
+    totals = collector.totals()
+    names = stages.segment_names()
+    native_classes = [] if native is None else native.class_lines()
+    native_rejected = {} if native is None else native.rejected()
+    return Report(
+        name=name,
+        policy=policy_name(policy),
+        lines=_predicate_lines(predicates, stages, totals),
+        rows=totals.rows,
+        kept=totals.kept,
+        orders=collector.orders(names),
+        changes=collector.journal().route_changes(),
+        classes=[*native_classes, *collector.classes(names)],
+        pairs=collector.pairs(),
+        rejected={**native_rejected, **collector.rejected()},
+        profiling_us=totals.profiling_us,
+        deciding_us=totals.deciding_us,
+        routing_us=totals.routing_us,
+        budget=options.budget,
+    )
+
+
+def _predicate_lines(
+    predicates: Sequence[Predicate], stages: Stages, totals: Totals
+) -> list[PredicateLine]:
+    places = {id(predicate): index for index, predicate in enumerate(stages.routed)}
+    lines = []
+    for predicate in predicates:
+        index = places.get(id(predicate))
+        if index is None:
+            lines.append(PredicateLine(predicate.name, "spark"))
+            continue
+        lines.append(
+            PredicateLine(
+                predicate.name,
+                _kind(predicate),
+                seen=int(totals.seen[index]),
+                passed=int(totals.passed[index]),
+                failed=int(totals.failed[index]),
+                profiled=int(totals.profiled[index]),
+                busy_us=float(totals.busy_us[index]),
+                written_seen=float(totals.written_seen[index]),
+            )
+        )
+    return lines
+
+
+def _kind(predicate: Predicate) -> str:
+    if isinstance(predicate, PythonPredicate):
+        return predicate.kind.replace("_", " ")
+    return "lookup" if isinstance(predicate, LookupPredicate) else "spark"

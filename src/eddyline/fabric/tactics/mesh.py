@@ -102,7 +102,7 @@ class MeshTactic:
         self._array = context.array
         self._seed = seed
         self._trial: SplitTrial | None = None
-        self._tried: ClassesInUse | None = None
+        self._tried = self.classes
         self._default_trace: RouteTrace | None = None
         self._took_single_order = True
         self._schedule = SearchSchedule(context)
@@ -140,28 +140,23 @@ class MeshTactic:
         else:
             all_rows = np.arange(batch.rows) if rows is None else rows
             dealt = self._trial.deal(all_rows, self._context.rng)
-            for side, (classes, own) in enumerate(zip(self._sides(), dealt, strict=True)):
-                yield from self._assign_classes(classes, batch, own, side)
-
-    def _sides(self) -> tuple[ClassesInUse, ClassesInUse]:
-        assert self._tried is not None
-        return self.classes, self._tried
+            for side, classes in enumerate((self.classes, self._tried)):
+                yield from self._assign_classes(classes, batch, dealt[side], side)
 
     def _assign_classes(
         self, classes: ClassesInUse, batch: Batch, rows: Rows | None, side: int
     ) -> Iterator[Ruster]:
-        default = self.default.order
         try:
             groups = classes.group(batch, rows)
         except (pa.ArrowException, KeyError, OverflowError) as error:
             # The columns are not those that the classes were found with.
             self._context.write(ClassesDropped(reason=f"{type(error).__name__}: {error}"))
-            self._end_trial()
+            self._trial = None
             self._adopt(None)
             groups, side = [(UNCLASSIFIED, rows)], 0
         for label, own in groups:
-            token = RToken(default) if label == UNCLASSIFIED else classes.token(label)
-            yield Ruster(token, own, label, side)
+            default = RToken(self.default.order) if label == UNCLASSIFIED else None
+            yield Ruster(default or classes.token(label), own, label, side)
 
     def observe(self, batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
         """Count the rows of a class, and of a side of the trial."""
@@ -179,15 +174,11 @@ class MeshTactic:
     def watch(self, outcome: ChunkOutcome) -> None:
         """Look for drift along the default route, where whole kinds of rows take it."""
         self._schedule.add_useful(self._context.ledger.booked_us)
-        if self._is_single_order:
-            drifted = self.default.detect_drift(outcome.seen, outcome.passed)
-        elif self.mesh is None and self._default_trace is not None:
-            # The side of the trial that does not try the classes.
-            trace = self._default_trace
-            drifted = self.default.detect_drift(trace.seen, trace.passed)
-        else:
-            drifted = False
-        if drifted:
+        # In a trial of the first classes: the side that does not try them.
+        counts = outcome if self._is_single_order else self._default_trace
+        if self.mesh is not None or counts is None:
+            return
+        if self.default.detect_drift(counts.seen, counts.passed):
             self._discard_rows()
 
     def profile_demand(self) -> ProfileDemand | None:
@@ -217,7 +208,7 @@ class MeshTactic:
     def _discard_rows(self) -> None:
         """Discard the rows collected so far: a mix of old and new rows is not a class."""
         self.class_search.clear()
-        self._end_trial()
+        self._trial = None
 
     def _search(self, seconds_max: float | None, progress: Progress | None = None) -> None:
         """Search the profiled rows for classes; put the result on trial."""
@@ -231,11 +222,8 @@ class MeshTactic:
             self.class_search.clear()
             return
         self._schedule.end()
-        numbers: dict[str, Any] = {
-            "rows": training.rows,
-            **result.numbers(),
-            "rejected": dict(self.class_search.rejected),
-        }
+        rejected = dict(self.class_search.rejected)
+        numbers: dict[str, Any] = {"rows": training.rows, **result.numbers(), "rejected": rejected}
         if result.mesh is not None:
             self._context.write(ClassesFound(classes=self._words(result.mesh), **numbers))
             self._start_trial(result.mesh)
@@ -249,20 +237,17 @@ class MeshTactic:
 
     def _start_trial(self, mesh: Mesh | None) -> None:
         words = self._words(self.mesh), self._words(mesh)
-        self._trial = SplitTrial(self.mesh, mesh, *words, len(self._array))
+        self._trial = SplitTrial(*words, len(self._array), (self.mesh, mesh))
         self._tried = self._classes_of(mesh)
 
     def _decide(self, trial: SplitTrial) -> None:
         """Keep the better of two ways to route."""
         verdict = trial.verdict(self._array.cost_us())
         self._context.write(trial.ended(verdict, self._array.cost_us()))
-        self._end_trial()
+        self._trial = None
         self._schedule.note_trial(verdict == "kept")
         if verdict == "kept":
-            self._adopt(trial.sides[1])
-
-    def _end_trial(self) -> None:
-        self._trial = self._tried = None
+            self._adopt(self._tried.mesh)
 
     def _adopt(self, mesh: Mesh | None) -> None:
         """Route by a mesh from now on, or by one order."""
@@ -271,8 +256,7 @@ class MeshTactic:
         self.default.reset_drift()
 
     def _classes_of(self, mesh: Mesh | None) -> ClassesInUse:
-        attributes = self.class_search.attributes
-        return ClassesInUse(mesh, attributes, len(self._array), self._seed)
+        return ClassesInUse(mesh, self.class_search.attributes, len(self._array), self._seed)
 
     def _words(self, mesh: Mesh | None) -> Names:
         if mesh is None:
@@ -287,9 +271,8 @@ class MeshTactic:
         self.class_search.add(batch, np.arange(batch.rows), drops)
         self._search(None, progress)
         if self._trial is not None:
-            mesh = self._trial.sides[1]
-            self._end_trial()
-            self._adopt(mesh)
+            self._trial = None
+            self._adopt(self._tried.mesh)
 
     def snapshot(self) -> MeshKnowledge:
         """Return the mesh, what its classes have cost, and what is known of the default route."""
@@ -310,9 +293,8 @@ class MeshTactic:
             return
         self.class_search.restore(knowledge.searches, knowledge.searched_rows)
         self.class_search.rejected.update(knowledge.rejected)
-        if knowledge.mesh is not None and set(knowledge.attributes) <= {
-            *self.class_search.attributes
-        }:
+        is_usable = set(knowledge.attributes) <= set(self.class_search.attributes)
+        if knowledge.mesh is not None and is_usable:
             self._adopt(knowledge.mesh)
             self.class_search.postpone()
             # Each class has a detector of its own, so no burst is needed for the first rows.

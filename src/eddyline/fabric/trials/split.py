@@ -29,16 +29,16 @@ class SplitTrial(Trial):
 
     Parameters
     ----------
-    mesh, tried
-        In use, and on trial.
     before, after
         Both in words.
     predicates
         Number of predicates.
+    meshes
+        In use, and on trial.
 
     Examples
     --------
-    >>> trial = SplitTrial(None, None, ("one order",), ("one order",), predicates=2)
+    >>> trial = SplitTrial(("one order",), ("one order",), predicates=2, meshes=(None, None))
     >>> first, second = trial.deal(np.arange(6), np.random.default_rng(0))
     >>> first.tolist(), second.tolist()
     ([1, 2, 3], [0, 4, 5])
@@ -49,21 +49,21 @@ class SplitTrial(Trial):
     method: ClassVar[Literal["split"]] = "split"
 
     def __init__(
-        self, mesh: Mesh | None, tried: Mesh | None, before: Names, after: Names, predicates: int
+        self,
+        before: Names,
+        after: Names,
+        predicates: int,
+        meshes: tuple[Mesh | None, Mesh | None],
     ) -> None:
         super().__init__(before, after, predicates)
-        self.sides = (mesh, tried)
-        self.overhead_us = [0.0 if side is None else side.overhead_us for side in self.sides]
+        self.overhead_us = [0.0 if mesh is None else mesh.overhead_us for mesh in meshes]
+        # A mesh must be better than what is in use; one order need not be quite as good.
+        self.worse_max = SINGLE_ORDER_WORSE_MAX if meshes[1] is None else BETTER
 
     @property
     def is_over(self) -> bool:
         """Whether both sides have counted enough rows."""
         return min(self.rows) >= SIDE_ROWS
-
-    @property
-    def worse_max(self) -> float:
-        """A mesh must be better than what is in use; one order need not be quite as good."""
-        return BETTER if self.sides[1] is not None else SINGLE_ORDER_WORSE_MAX
 
     def deal(self, rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """Return the rows of each side."""

@@ -31,6 +31,8 @@ class Trial(abc.ABC):
 
     subject: ClassVar[Literal["order", "classes", "attribute"]]
     method: ClassVar[Literal["before_after", "split", "alternating"]]
+    #: Factor by which a row may cost more after the change than before.
+    worse_max: float
 
     def __init__(self, before: Names, after: Names, predicates: int) -> None:
         self.names = (before, after)
@@ -44,11 +46,6 @@ class Trial(abc.ABC):
     @abc.abstractmethod
     def is_over(self) -> bool:
         """Whether enough rows were counted to decide."""
-
-    @property
-    @abc.abstractmethod
-    def worse_max(self) -> float:
-        """Factor by which a row may cost more after the change than before."""
 
     def add(self, side: int, rows: int, seen: IntArray) -> None:
         """Count rows of one side, and the evaluations of each predicate that they took."""

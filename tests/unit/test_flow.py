@@ -13,7 +13,7 @@ from eddyline.fabric.shared.query import Clause, StandingQuery
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
 from eddyline.operators.bitmaps import set_bits, slots_of
 from eddyline.operators.domain import Whole
-from eddyline.ordering import POLICIES, make_policy
+from eddyline.ordering import POLICIES, resolve_policy
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 DOMAINS = {name: Whole() for name in COLUMNS}
@@ -79,10 +79,10 @@ def answer(query: StandingQuery, row: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("policy", ["tickets", *POLICIES])
+@pytest.mark.parametrize("policy", list(POLICIES))
 def test_matches_equal_those_of_each_query_alone(policy: str) -> None:
     rng = np.random.default_rng(3)
-    flow = Flow(DOMAINS, None if policy == "tickets" else make_policy(policy), seed=0)
+    flow = Flow(DOMAINS, resolve_policy(policy), seed=0)
     standing: dict[int, StandingQuery] = {}
     for step in range(12):
         fresh = [random_query(rng, 1000 * step + n) for n in range(int(rng.integers(0, 40)))]

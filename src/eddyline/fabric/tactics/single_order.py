@@ -110,7 +110,7 @@ class OneOrder(Segment):
         return {
             "order": list(self.policy.order),
             "cost_us": self._known_costs(),
-            "tuples": pack_tuples(self.policy.evidence()),
+            "tuples": pack_tuples(self.policy.profile()),
             "expected": self._drift.to_dict(),
         }
 
@@ -119,7 +119,7 @@ class OneOrder(Segment):
         self.policy.adopt(known["order"])
         self._resume_costs(known["cost_us"])
         tuples = unpack_tuples(known["tuples"], len(self.array))
-        self.policy.teach(tuples)
+        self.policy.load_profile(tuples)
         expected = known.get("expected")
         if expected is not None and len(tuples) >= BURST_TUPLES_MIN:
             # No need to look before the first row: if the rows have changed, the alarm will tell.
@@ -141,7 +141,7 @@ class OneOrder(Segment):
     def _learn_from(self, drops: BoolArray) -> None:
         dropped = drops[drops.any(axis=1)]
         self.policy.adopt(static_greedy(drops, self.array.cost_us()))
-        self.policy.teach(dropped)
+        self.policy.load_profile(dropped)
         self._written.learn(dropped)
 
     def _travel(
@@ -313,7 +313,7 @@ class OneOrder(Segment):
         """Return the evaluations a row needs in an order, on the rows that spoke against it."""
         rows = max(evidence.rows, 1)
         in_last_batch = evidence.seen / rows
-        tuples = self.policy.evidence()
+        tuples = self.policy.profile()
         if len(tuples) == 0:
             return in_last_batch
         kept_share = float(evidence.passed[order[-1]]) / rows

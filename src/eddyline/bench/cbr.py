@@ -26,7 +26,7 @@ from eddyline.bench.stream_star import (
     skewed,
     source_based_calls,
 )
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.strategy import RoutingPolicy
 from eddyline.fabric.tactics.content import ByContent

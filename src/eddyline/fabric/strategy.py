@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.fabric.segment import Segment, Write
 from eddyline.fabric.tactics.content import ByContent
 from eddyline.fabric.tactics.mesh import ByMesh

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray, FloatArray, Rows
-from eddyline.attributes.screening import useless_attribute
-from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
+from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
+from eddyline.mesh import Mesh, MeshOptions, Progress, SearchResult, TrainingSet, find_mesh
 from eddyline.operators import Batch
 
 WINDOW_ROWS = 1_000
@@ -114,7 +114,7 @@ class ClassFinder:
         for name in self.attributes:
             collected = pa.concat_arrays([part[name] for part, _, _ in self._rows])
             values = collected.take(pa.array(as_they_came))
-            why = useless_attribute(values)
+            why = screen_attribute(values)
             if why is None:
                 columns[name] = values
                 self.rejected.pop(name, None)
@@ -128,7 +128,7 @@ class ClassFinder:
         seconds_max: float | None,
         current: Mesh | None = None,
         progress: Progress | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for a mesh among the remembered rows, for at most so long."""
         self.looks += 1
         self._looked_at, self._new = self._count, 0
@@ -141,7 +141,7 @@ class ClassFinder:
         used = found.mesh.tree.attributes if found.mesh else []
         for attribute in training.columns:
             if attribute not in used:
-                self.rejected[attribute] = "tells nothing that pays"
+                self.rejected[attribute] = NOT_WORTH_ITS_COST
             else:
                 self.rejected.pop(attribute, None)
         return found

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray, Rows
-from eddyline.attributes.screening import useless_attribute
-from eddyline.content import AttributePartition, ContentLearns
-from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
+from eddyline.attributes.partition import AttributePartition
+from eddyline.attributes.screening import screen_attribute
+from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions, routes_by_rank
 from eddyline.fabric.held_errors import HeldErrors
 from eddyline.fabric.operator_array import Trail
 from eddyline.fabric.rtoken import RToken
@@ -295,12 +295,12 @@ class ByContent(Segment):
         self._is_pruned = True
         useless = {}
         for attribute, column in enumerate(self._columns):
-            why = useless_attribute(batch.arrow(column, rows))
+            why = screen_attribute(batch.arrow(column, rows))
             if why is not None:
                 useless[self._names[attribute]] = why
                 self.content.pruned_attributes[attribute] = True
             elif self.content.pruned_attributes[attribute]:
-                self.content.take_up(attribute)
+                self.content.reconsider(attribute)
         if useless.keys() != self.rejected.keys():
             self._write(AttributesScreened(rejected=dict(useless)))
         self.rejected = useless

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from eddyline.attributes.screening import useless_attribute
+from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
 from eddyline.fabric.rtoken import certain
-from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
+from eddyline.mesh import Mesh, MeshOptions, Progress, SearchResult, TrainingSet, find_mesh
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
 from eddyline.spark.common.predicates import NativePredicate, without_literals
@@ -80,7 +80,7 @@ def learn_native(
     options: MeshOptions,
     seed: int | None,
     progress: Progress | None = None,
-) -> tuple[Found, TrainingSet, dict[str, str]]:
+) -> tuple[SearchResult, TrainingSet, dict[str, str]]:
     """Evaluate all conditions on the sample, time each of them, and search for a mesh.
 
     Returns
@@ -102,7 +102,7 @@ def learn_native(
     rejected: dict[str, str] = {}
     for number, name in enumerate(attributes):
         values = _plain(table.column(number))
-        why = useless_attribute(values)
+        why = screen_attribute(values)
         if why is None:
             columns[name] = values
         else:
@@ -122,7 +122,7 @@ def learn_native(
     training = TrainingSet(columns, ~passed, cost_us)
     found = find_mesh(training, options, seed, progress)
     used = found.mesh.tree.attributes if found.mesh else []
-    rejected |= {name: "tells nothing that pays" for name in columns if name not in used}
+    rejected |= {name: NOT_WORTH_ITS_COST for name in columns if name not in used}
     return found, training, rejected
 
 

@@ -11,7 +11,7 @@ import pytest
 from eddyline.fabric.shared.eddy import Flow
 from eddyline.fabric.shared.query import Clause, StandingQuery
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
-from eddyline.operators.bitmaps import set_bits, slots_of
+from eddyline.operators.bitmaps import set_bits
 from eddyline.operators.domain import Whole
 from eddyline.ordering import POLICIES, resolve_policy
 
@@ -116,10 +116,10 @@ def test_a_row_is_done_with_every_operator_its_queries_need() -> None:
     flow.add(queries)
     flow.bind(PLACES, {"odd": odd_sum([])})
     lineage = flow._route(make_batch(rng, 500), np.arange(500))
-    users = [set(slots_of(operator.users).tolist()) for operator in flow.operators]
+    users = [set(set_bits(operator.users[None])[1].tolist()) for operator in flow.operators]
     for row, slot in zip(*set_bits(lineage.interested), strict=True):
         needed = {n for n, own in enumerate(users) if slot in own}
-        assert needed <= set(slots_of(lineage.done[row]).tolist())
+        assert needed <= set(set_bits(lineage.done[row : row + 1])[1].tolist())
 
 
 def test_a_slot_that_is_used_again_shows_nothing_old() -> None:

@@ -99,6 +99,129 @@ def test_paper_settings_correct_every_violation_even_one_that_does_not_pay() -> 
     assert not policy.on_trial
 
 
+# --- the safeguards of each policy ----------------------------------------------------------------
+
+PROFILING = [POLICIES[name] for name in ("agreedy", "sweep", "independent", "local_swaps")]
+
+
+def profiled(policy: Policy, drops: list[int], cost_us: list[float] | None = None) -> Evidence:
+    """Return evidence with that many tuples dropped by filter 0, 1, ... alone."""
+    tuples = np.repeat(np.eye(policy.filters, dtype=bool), drops, axis=0)
+    seen = np.full(policy.filters, 1_000)
+    cost = np.ones(policy.filters) if cost_us is None else np.array(cost_us)
+    return Evidence(1_000, policy.order, seen, seen, cost, tuples)
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_a_filter_that_drops_more_stays_behind_if_it_costs_more(policy) -> None:
+    for cost_us, expected in (([1.0, 1.0], (1, 0)), ([1.0, 3.0], (0, 1))):
+        one = policy(tuples_min=10)
+        one.start(2)
+        one.learn(profiled(one, [30, 60], cost_us))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_alpha_keeps_filters_that_hardly_differ_in_place(policy) -> None:
+    for alpha, expected in ((1.0, (1, 0)), (0.7, (0, 1))):
+        one = policy(tuples_min=10, alpha=alpha)
+        one.start(2)
+        one.learn(profiled(one, [40, 50]))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_no_decision_rests_on_fewer_tuples_than_tuples_min(policy) -> None:
+    for tuples, expected in (([10, 39], (0, 1)), ([10, 40], (1, 0))):
+        one = policy(tuples_min=50)
+        one.start(2)
+        one.learn(profiled(one, tuples))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("name", ["agreedy", "independent", "local_swaps"])
+def test_tuples_that_left_the_window_no_longer_count(name) -> None:
+    one = POLICIES[name](window_tuples=100, tuples_min=10)
+    one.start(2)
+    one.learn(profiled(one, [100, 0]))
+    assert one.order == (0, 1)
+    one.learn(profiled(one, [30, 70]))  # 130 to 70 if nothing expired
+    assert one.order == (1, 0)
+
+
+def test_sweep_counts_each_stage_from_zero() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=10)
+    one.start(2)
+    one.learn(profiled(one, [100, 0]))  # ends the stage
+    one.learn(profiled(one, [30, 70]))
+    assert one.order == (1, 0)
+
+
+def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
+    for gain_min, expected in ((0.01, (1, 0)), (0.2, (0, 1))):
+        one = AGreedy(tuples_min=10, alpha=1.0, gain_min=gain_min)
+        one.start(2)
+        one.learn(profiled(one, [40, 60]))  # 1.6 evaluations a tuple before, 1.4 after
+        assert one.order == expected
+
+
+def first_places(policy: Policy, passed: list[int], cost_us: list[float]) -> np.ndarray:
+    """Return the share of batches in which each filter came first."""
+    counts = np.zeros(policy.filters)
+    seen = np.full(policy.filters, 1_000)
+    none = np.zeros((0, policy.filters), dtype=bool)
+    for _ in range(4_000):
+        evidence = Evidence(1_000, policy.order, seen, np.array(passed), np.array(cost_us), none)
+        policy.learn(evidence)
+        counts[policy.order[0]] += 1
+    return counts / counts.sum()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [POLICIES["lottery"], lambda: Tickets(lottery_share=1.0)],
+    ids=["lottery", "tickets"],
+)
+def test_a_lottery_is_won_in_proportion_to_tickets(make) -> None:
+    policy = make()
+    policy.start(3, seed=0)
+    shares = first_places(policy, [400, 700, 900], [1.0, 1.0, 1.0])
+    assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.03)
+
+
+def test_a_lottery_counts_costs() -> None:
+    policy = POLICIES["lottery"]()
+    policy.start(2, seed=0)
+    assert first_places(policy, [500, 500], [1.0, 4.0]) == pytest.approx([0.8, 0.2], abs=0.03)
+
+
+def test_tickets_count_costs_that_differ_by_more_than_eight_times() -> None:
+    for cost_us, expected in (([1.0, 8.0], (1, 0)), ([1.0, 80.0], (0, 1))):
+        policy = Tickets(lottery_share=1e-9)
+        policy.start(2, seed=0)
+        seen, none = np.full(2, 1_000), np.zeros((0, 2), dtype=bool)
+        passed = np.array([600, 400])
+        policy.learn(Evidence(1_000, (0, 1), seen, passed, np.array(cost_us), none))
+        assert policy.order == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [POLICIES["lottery"], lambda: Tickets(lottery_share=1.0)],
+    ids=["lottery", "tickets"],
+)
+def test_a_filter_that_drops_nothing_is_still_drawn_first_at_times(make) -> None:
+    policy = make()
+    policy.start(2, seed=1)
+    seen, none = np.full(2, 100_000_000), np.zeros((0, 2), dtype=bool)
+    evidence = Evidence(1_000, (0, 1), seen, np.array([0, 100_000_000]), np.ones(2), none)
+    firsts = 0
+    for _ in range(20_000):
+        policy.learn(evidence)
+        firsts += policy.order[0] == 1
+    assert 5 <= firsts <= 400
+
+
 def tickets_evidence(policy: Policy, passed: list[int]) -> Evidence:
     seen = np.full(policy.filters, 1_000)
     none = np.zeros((0, policy.filters), dtype=bool)

@@ -1,4 +1,4 @@
-"""What was seen: the window of profile tuples, costs per row, drift, and the budget for looking."""
+"""What was measured: profile tuples, costs, drift; and the budget of time for measuring."""
 
 from eddyline.profile.budget import Budget
 from eddyline.profile.cost import CostModel, Costs

@@ -286,7 +286,7 @@ class ByMesh(OneOrder):
             return True
         if self._is_pressing:
             return self.budget.allows_urgent(self._booked_look_us)
-        return self.budget.allows_in_calm(self._booked_look_us, self._useful_since_look_us)
+        return self.budget.allows_deferrable(self._booked_look_us, self._useful_since_look_us)
 
     @property
     def _is_pressing(self) -> bool:

@@ -7,7 +7,7 @@ the query runs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.errors import (
     EddylineError,
     EngineError,

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.rtoken import RToken, Wheel
 from eddyline.fabric.tactics.content import ContentTactic
@@ -257,7 +257,7 @@ class TestContent:
         tactic = router.segments[0].tactic
         assert isinstance(tactic, ContentTactic)
         assert tactic.snapshot().pairs == {f"p{n}": "kind" for n in range(3)}
-        assert tactic.snapshot().rejected["id"].startswith("monotone")
+        assert tactic.snapshot().rejected["id"].startswith("grows with arrival order")
         assert router.totals.seen.sum() / 60_000 < 1.6
 
     def test_an_attribute_that_told_nothing_at_first_is_looked_at_again(self):

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from eddyline.attributes.gain import gain_ratio
-from eddyline.content import AttributePartition, ContentLearns
-from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions, routes_by_rank
+from eddyline.attributes.partition import AttributePartition
+from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions, routes_by_rank
 from eddyline.content.pruning import fixed_operators
 
 
@@ -131,14 +131,15 @@ def test_bad_options_are_refused():
         ContentOptions(sample_rows=1)
 
 
-def test_operators_that_are_no_filters_are_told_by_variance():
-    """A join that finds three partners for rows of one kind and one for the others."""
-    rng = np.random.default_rng(7)
-    content = ContentLearns(operators=1, attributes=2, filters=[False])
-    partitions = np.stack([rng.integers(0, 2, 600), rng.integers(0, 6, 600)])
-    content.sample(partitions, np.where(partitions[0] == 0, 3, 1))
+def test_a_reconsidered_attribute_starts_from_zero_and_can_be_chosen():
+    rng = np.random.default_rng(8)
+    content = ContentLearns(operators=2, attributes=2)
+    content.sample(*_stream(rng, 400))
+    content.begin(1)
+    content.pruned_attributes[0] = True
+    content.reconsider(0)
+    content.begin(0)  # the counts of its last turn
+    assert content.rows_in[0].sum() == 0
+    assert content.rows_in[1].sum() == 400
+    content.sample(*_stream(rng, 400))
     assert content.conclude() == 0
-    assert content.detailed[0][:2].tolist() == pytest.approx([3.0, 1.0])
-    same = ContentLearns(operators=1, attributes=2, filters=[False])
-    same.sample(partitions, np.full(600, 2))
-    assert same.conclude() == NO_ATTRIBUTE

@@ -178,7 +178,7 @@ class TestDecisions:
 
     def test_memory_is_bounded(self) -> None:
         router, _ = drifting_router()
-        assert len(router.segments[0].tactic.policy.evidence()) <= 500
+        assert len(router.segments[0].tactic.policy.profile()) <= 500
         assert len(router.journal) <= 1_000
 
 

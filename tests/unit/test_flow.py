@@ -11,9 +11,9 @@ import pytest
 from eddyline.fabric.shared.eddy import Flow
 from eddyline.fabric.shared.query import Clause, StandingQuery
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
-from eddyline.operators.bitmaps import set_bits, slots_of
+from eddyline.operators.bitmaps import set_bits
 from eddyline.operators.domain import Whole
-from eddyline.ordering import POLICIES, make_policy
+from eddyline.ordering import POLICIES, resolve_policy
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 DOMAINS = {name: Whole() for name in COLUMNS}
@@ -79,10 +79,10 @@ def answer(query: StandingQuery, row: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("policy", ["tickets", *POLICIES])
+@pytest.mark.parametrize("policy", list(POLICIES))
 def test_matches_equal_those_of_each_query_alone(policy: str) -> None:
     rng = np.random.default_rng(3)
-    flow = Flow(DOMAINS, None if policy == "tickets" else make_policy(policy), seed=0)
+    flow = Flow(DOMAINS, resolve_policy(policy), seed=0)
     standing: dict[int, StandingQuery] = {}
     for step in range(12):
         fresh = [random_query(rng, 1000 * step + n) for n in range(int(rng.integers(0, 40)))]
@@ -116,10 +116,10 @@ def test_a_row_is_done_with_every_operator_its_queries_need() -> None:
     flow.add(queries)
     flow.bind(PLACES, {"odd": odd_sum([])})
     lineage = flow._route(make_batch(rng, 500), np.arange(500))
-    users = [set(slots_of(operator.users).tolist()) for operator in flow.operators]
+    users = [set(set_bits(operator.users[None])[1].tolist()) for operator in flow.operators]
     for row, slot in zip(*set_bits(lineage.interested), strict=True):
         needed = {n for n, own in enumerate(users) if slot in own}
-        assert needed <= set(slots_of(lineage.done[row]).tolist())
+        assert needed <= set(set_bits(lineage.done[row : row + 1])[1].tolist())
 
 
 def test_a_slot_that_is_used_again_shows_nothing_old() -> None:

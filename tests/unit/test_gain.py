@@ -10,7 +10,6 @@ from eddyline.attributes.gain import (
     entropy,
     gain_ratio,
     information_gain,
-    selectivity_variance,
     split_information,
 )
 
@@ -65,8 +64,3 @@ def test_the_gain_of_an_uninformative_attribute_is_about_chance():
         gains.append(float(information_gain(into, np.bincount(part[passed], minlength=24))))
         expected.append(float(chance_gain(into)))
     assert np.mean(gains) == pytest.approx(np.mean(expected), rel=0.25)
-
-
-def test_variance_for_operators_that_are_no_filters():
-    # Two partitions produce 3 rows and 1 row for each row taken in: mean 2, deviation 1.
-    assert selectivity_variance([10, 10], [30, 10]) == pytest.approx(0.25)

@@ -13,12 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, set_bits, slots_of, words_for
+from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, set_bits, words_for
 from eddyline.operators.domain import COMPARISONS, Domain, Floating, Text, Whole
 from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
 
 I64 = (-(2**63), 2**63 - 1)
+
+
+def slots_of(bitmap: np.ndarray) -> np.ndarray:
+    """Return which bits are set, ascending."""
+    return set_bits(bitmap[None, :])[1]
 
 
 def spark_compares(value: Any, comparison: str, constant: Any) -> bool:

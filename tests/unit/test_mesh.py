@@ -210,7 +210,7 @@ def test_a_sample_that_is_too_small_gives_no_mesh(rows):
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(EddylineError, match="no time to search in"):
+    with pytest.raises(EddylineError, match="it must be above 0, or None for no limit"):
         MeshOptions(seconds_max=0.0)
     with pytest.raises(EddylineError, match="search is 'best'"):
         MeshOptions(search="best")

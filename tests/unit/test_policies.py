@@ -1,8 +1,8 @@
-"""What every policy must do: one suite that each of them passes, one's own included."""
+"""Every policy passes the conformance suite, and the suite notices policies that are broken."""
 
 from __future__ import annotations
 
-import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,98 +10,28 @@ import pytest
 from eddyline.bench.elsewhere import ELSEWHERE
 from eddyline.errors import InvalidPolicyError
 from eddyline.fabric import Router, RouterOptions
-from eddyline.ordering import POLICIES, AGreedy, Evidence, Policy, make_policy
+from eddyline.ordering import (
+    POLICIES,
+    AGreedy,
+    Change,
+    Evidence,
+    Policy,
+    Sweep,
+    Tickets,
+    resolve_policy,
+)
 from eddyline.ordering.static import best_ordering, ordering_cost
+from eddyline.testing.policy_checks import POLICY_CHECKS, check_policy
 from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
 
 EVERY_POLICY = [*POLICIES.values(), *ELSEWHERE.values()]
 ADAPTIVE = [policy for policy in POLICIES.values() if policy.learns]
 
 
-def evidence_of(policy: Policy, answers: np.ndarray, rng: np.random.Generator) -> Evidence:
-    """Return what a router would tell the policy about these rows."""
-    filters = answers.shape[1]
-    order = policy.order
-    seen = np.zeros(filters, dtype=np.int64)
-    passed = np.zeros(filters, dtype=np.int64)
-    alive = np.ones(len(answers), dtype=bool)
-    dropped_at = np.full(len(answers), filters)
-    for position, filter_ in enumerate(order):
-        seen[filter_] = alive.sum()
-        dropped_at[alive & ~answers[:, filter_]] = position
-        alive &= answers[:, filter_]
-        passed[filter_] = alive.sum()
-    chosen = (rng.random(len(answers)) < policy.profile_probability) & (dropped_at < filters)
-    tuples = np.zeros((int(chosen.sum()), filters), dtype=bool)
-    for row, (index, position) in enumerate(
-        zip(np.flatnonzero(chosen), dropped_at[chosen], strict=True)
-    ):
-        tuples[row, order[position]] = True
-        for later in policy.wanted(int(position)):
-            tuples[row, order[later]] = not answers[index, order[later]]
-    return Evidence(len(answers), order, seen, passed, np.ones(filters), tuples)
-
-
-@pytest.mark.parametrize("policy", EVERY_POLICY, ids=lambda p: p.name)
-class TestEveryPolicy:
-    def test_order_is_always_a_permutation_and_changes_are_told(self, policy) -> None:
-        rng = np.random.default_rng(1)
-        one = policy()
-        one.start(5, seed=0)
-        for _ in range(60):
-            before = one.order
-            change = one.learn(evidence_of(one, rng.random((500, 5)) < rng.random(5), rng))
-            assert sorted(one.order) == list(range(5))
-            if change is not None:
-                assert (change.before, change.after) == (before, one.order)
-                assert change.before != change.after
-            elif one.name != "lottery":  # which draws an order every time
-                assert one.order == before
-
-    def test_one_filter_and_no_rows_are_harmless(self, policy) -> None:
-        one = policy()
-        one.start(1, seed=0)
-        nothing = np.zeros(1, dtype=np.int64)
-        tuples = np.zeros((0, 1), dtype=bool)
-        one.learn(Evidence(0, (0,), nothing, nothing, np.ones(1), tuples))
-        assert one.order == (0,)
-
-    def test_wants_only_later_positions(self, policy) -> None:
-        one = policy()
-        one.start(6, seed=0)
-        for position in range(6):
-            assert all(position < wanted < 6 for wanted in one.wanted(position))
-
-    def test_survives_pickling_forgetting_and_adopting(self, policy) -> None:
-        rng = np.random.default_rng(2)
-        one = policy()
-        one.start(4, seed=0)
-        for _ in range(5):
-            one.learn(evidence_of(one, rng.random((300, 4)) < 0.5, rng))
-        again = pickle.loads(pickle.dumps(one))
-        assert again.order == one.order
-        one.forget()
-        one.adopt([3, 2, 1, 0])
-        assert one.order == (3, 2, 1, 0)
-        one.teach(one.evidence())
-        one.learn(evidence_of(one, rng.random((300, 4)) < 0.5, rng))
-
-    def test_the_same_seed_gives_the_same_decisions(self, policy) -> None:
-        def run() -> list[tuple[int, ...]]:
-            rng = np.random.default_rng(3)
-            one = policy()
-            one.start(5, seed=7)
-            orders = []
-            for _ in range(30):
-                one.learn(evidence_of(one, rng.random((400, 5)) < [0.9, 0.7, 0.5, 0.3, 0.1], rng))
-                orders.append(one.order)
-            return orders
-
-        assert run() == run()
-
-    def test_refuses_an_order_that_is_none(self, policy) -> None:
-        with pytest.raises(ValueError, match="no order of 3 filters"):
-            policy().start(3, order=[0, 0, 1])
+@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", EVERY_POLICY, ids=lambda policy: policy.name)
+def test_conforms(policy: type[Policy], check: Callable[[type[Policy]], None]) -> None:
+    check(policy)
 
 
 @pytest.mark.parametrize("policy", ADAPTIVE, ids=lambda p: p.name)
@@ -121,13 +51,21 @@ def test_finds_a_good_order_for_independent_filters(policy) -> None:
         router.route(to_columns(answers[begin : begin + 1_000]), 1_000)
     per_row = (router.totals.seen.sum() - before) / 100_000
     best = ordering_cost(best_ordering(~answers, np.ones(4)), ~answers, np.ones(4))
-    # A lottery draws a bad order now and then; the others settle.
-    assert per_row <= (1.6 if policy.name == "lottery" else 1.12) * best
+    # A policy that draws orders takes a bad one from time to time; the others settle.
+    assert per_row <= (1.6 if policy.draws_orders else 1.12) * best
 
 
-def test_a_class_is_no_policy() -> None:
+def test_a_class_is_refused_where_a_policy_is_wanted() -> None:
     with pytest.raises(InvalidPolicyError, match=r"pass an object: AGreedy\(\)"):
-        make_policy(AGreedy)
+        resolve_policy(AGreedy)
+
+
+def test_every_router_gets_a_policy_of_its_own() -> None:
+    own = AGreedy(window_tuples=7)
+    resolved = resolve_policy(own)
+    assert resolved is not own
+    assert resolved.window_tuples == 7
+    assert resolve_policy("tickets") is not resolve_policy("tickets")
 
 
 def test_parameters_out_of_range_are_refused() -> None:
@@ -136,6 +74,14 @@ def test_parameters_out_of_range_are_refused() -> None:
     for policy in (AGreedy, *(POLICIES[n] for n in ("sweep", "independent", "local_swaps"))):
         with pytest.raises(ValueError, match="alpha must be in"):
             policy(alpha=1.5)
+    for policy in (AGreedy, *(POLICIES[n] for n in ("independent", "local_swaps"))):
+        with pytest.raises(ValueError, match="window_tuples must be at least 1"):
+            policy(window_tuples=0)
+    with pytest.raises(ValueError, match="stage_tuples must be at least 1"):
+        Sweep(stage_tuples=0)
+    for policy in (POLICIES["lottery"], Tickets):
+        with pytest.raises(ValueError, match="window_batches must be at least 1"):
+            policy(window_batches=0)
 
 
 def test_paper_settings_correct_every_violation_even_one_that_does_not_pay() -> None:
@@ -151,3 +97,258 @@ def test_paper_settings_correct_every_violation_even_one_that_does_not_pay() -> 
     policy.learn(Evidence(26, policy.order, seen, seen, np.ones(3), drops))
     assert policy.order[0] == 2
     assert not policy.on_trial
+
+
+# --- the safeguards of each policy ----------------------------------------------------------------
+
+PROFILING = [POLICIES[name] for name in ("agreedy", "sweep", "independent", "local_swaps")]
+
+
+def profiled(policy: Policy, drops: list[int], cost_us: list[float] | None = None) -> Evidence:
+    """Return evidence with that many tuples dropped by filter 0, 1, ... alone."""
+    tuples = np.repeat(np.eye(policy.filters, dtype=bool), drops, axis=0)
+    seen = np.full(policy.filters, 1_000)
+    cost = np.ones(policy.filters) if cost_us is None else np.array(cost_us)
+    return Evidence(1_000, policy.order, seen, seen, cost, tuples)
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_a_filter_that_drops_more_stays_behind_if_it_costs_more(policy) -> None:
+    for cost_us, expected in (([1.0, 1.0], (1, 0)), ([1.0, 3.0], (0, 1))):
+        one = policy(tuples_min=10)
+        one.start(2)
+        one.learn(profiled(one, [30, 60], cost_us))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_alpha_keeps_filters_that_hardly_differ_in_place(policy) -> None:
+    for alpha, expected in ((1.0, (1, 0)), (0.7, (0, 1))):
+        one = policy(tuples_min=10, alpha=alpha)
+        one.start(2)
+        one.learn(profiled(one, [40, 50]))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_no_decision_rests_on_fewer_tuples_than_tuples_min(policy) -> None:
+    for tuples, expected in (([10, 39], (0, 1)), ([10, 40], (1, 0))):
+        one = policy(tuples_min=50)
+        one.start(2)
+        one.learn(profiled(one, tuples))
+        assert one.order == expected
+
+
+@pytest.mark.parametrize("name", ["agreedy", "independent", "local_swaps"])
+def test_tuples_that_left_the_window_no_longer_count(name) -> None:
+    one = POLICIES[name](window_tuples=100, tuples_min=10)
+    one.start(2)
+    one.learn(profiled(one, [100, 0]))
+    assert one.order == (0, 1)
+    one.learn(profiled(one, [30, 70]))  # 130 to 70 if nothing expired
+    assert one.order == (1, 0)
+
+
+def test_sweep_counts_each_stage_from_zero() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=10)
+    one.start(2)
+    one.learn(profiled(one, [100, 0]))  # ends the stage
+    one.learn(profiled(one, [30, 70]))
+    assert one.order == (1, 0)
+
+
+def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
+    for gain_min, expected in ((0.01, (1, 0)), (0.2, (0, 1))):
+        one = AGreedy(tuples_min=10, alpha=1.0, gain_min=gain_min)
+        one.start(2)
+        one.learn(profiled(one, [40, 60]))  # 1.6 evaluations a tuple before, 1.4 after
+        assert one.order == expected
+
+
+def first_places(policy: Policy, passed: list[int], cost_us: list[float]) -> np.ndarray:
+    """Return the share of batches in which each filter came first."""
+    counts = np.zeros(policy.filters)
+    seen = np.full(policy.filters, 1_000)
+    none = np.zeros((0, policy.filters), dtype=bool)
+    for _ in range(4_000):
+        evidence = Evidence(1_000, policy.order, seen, np.array(passed), np.array(cost_us), none)
+        policy.learn(evidence)
+        counts[policy.order[0]] += 1
+    return counts / counts.sum()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [POLICIES["lottery"], lambda: Tickets(lottery_share=1.0)],
+    ids=["lottery", "tickets"],
+)
+def test_a_lottery_is_won_in_proportion_to_tickets(make) -> None:
+    policy = make()
+    policy.start(3, seed=0)
+    shares = first_places(policy, [400, 700, 900], [1.0, 1.0, 1.0])
+    assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.03)
+
+
+def test_a_lottery_counts_costs() -> None:
+    policy = POLICIES["lottery"]()
+    policy.start(2, seed=0)
+    assert first_places(policy, [500, 500], [1.0, 4.0]) == pytest.approx([0.8, 0.2], abs=0.03)
+
+
+def test_tickets_count_costs_that_differ_by_more_than_eight_times() -> None:
+    for cost_us, expected in (([1.0, 8.0], (1, 0)), ([1.0, 80.0], (0, 1))):
+        policy = Tickets(lottery_share=1e-9)
+        policy.start(2, seed=0)
+        seen, none = np.full(2, 1_000), np.zeros((0, 2), dtype=bool)
+        passed = np.array([600, 400])
+        policy.learn(Evidence(1_000, (0, 1), seen, passed, np.array(cost_us), none))
+        assert policy.order == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [POLICIES["lottery"], lambda: Tickets(lottery_share=1.0)],
+    ids=["lottery", "tickets"],
+)
+def test_a_filter_that_drops_nothing_is_still_drawn_first_at_times(make) -> None:
+    policy = make()
+    policy.start(2, seed=1)
+    seen, none = np.full(2, 100_000_000), np.zeros((0, 2), dtype=bool)
+    evidence = Evidence(1_000, (0, 1), seen, np.array([0, 100_000_000]), np.ones(2), none)
+    firsts = 0
+    for _ in range(20_000):
+        policy.learn(evidence)
+        firsts += policy.order[0] == 1
+    assert 5 <= firsts <= 400
+
+
+def tickets_evidence(policy: Policy, passed: list[int]) -> Evidence:
+    seen = np.full(policy.filters, 1_000)
+    none = np.zeros((0, policy.filters), dtype=bool)
+    return Evidence(1_000, policy.order, seen, np.array(passed), np.ones(policy.filters), none)
+
+
+def test_tickets_report_a_change_of_their_ranking_but_not_a_drawn_order() -> None:
+    policy = Tickets(lottery_share=0.5)
+    policy.start(3, seed=0)
+    changes, orders = [], set()
+    for _ in range(40):
+        changes.append(policy.learn(tickets_evidence(policy, [900, 500, 100])))
+        orders.add(policy.order)
+    assert len(orders) > 1  # some were drawn
+    assert [(c.before, c.after) for c in changes if c is not None] == [((0, 1, 2), (2, 1, 0))]
+
+
+def test_tickets_keep_the_weights_of_operators_when_they_forget() -> None:
+    policy = Tickets(lottery_share=1e-9)
+    policy.start(2, seed=0)
+    policy.weigh([1, 5])
+    policy.forget()
+    policy.learn(tickets_evidence(policy, [400, 600]))
+    assert policy.order == (1, 0)
+
+
+# --- policies that the suite must refuse ----------------------------------------------------------
+
+
+class Rotating(Policy):
+    """Turns the order by one place after each batch; the broken policies derive from it."""
+
+    def learn(self, evidence):
+        return self.change_to([*self.order[1:], self.order[0]] if self.filters > 1 else self.order)
+
+
+class ChangesSilently(Rotating):
+    def learn(self, evidence):
+        super().learn(evidence)
+
+
+class ReportsWrongOrder(Rotating):
+    def learn(self, evidence):
+        change = super().learn(evidence)
+        return change and Change(change.after, change.before)
+
+
+class DropsFilter(Rotating):
+    def learn(self, evidence):
+        return self.change_to(self.order[1:])
+
+
+class FailsWithoutRows(Rotating):
+    def learn(self, evidence):
+        return super().learn(evidence) if 1_000 // evidence.rows else None
+
+
+class AsksForEarlierPositions(Rotating):
+    def wanted(self, position):
+        return range(self.filters)
+
+
+class IgnoresSeed(Rotating):
+    def learn(self, evidence):
+        return self.change_to(np.random.default_rng().permutation(self.filters).tolist())
+
+
+class LosesStateWhenPickled(Rotating):
+    class Memory:
+        def __init__(self):
+            self.batches = 0
+
+        def __reduce__(self):
+            return type(self), ()
+
+    def reset(self):
+        self.memory = self.Memory()
+
+    def learn(self, evidence):
+        self.memory.batches += 1
+        return self.change_to(np.roll(range(self.filters), self.memory.batches // 3).tolist())
+
+
+class NeverForgets(AGreedy):
+    def forget(self):
+        pass
+
+
+class RefusesToAdopt(Rotating):
+    def adopt(self, order):
+        pass
+
+
+class AcceptsAnyOrder(Rotating):
+    def start(self, filters, order=None, seed=None):
+        super().start(filters, seed=seed)
+        self.order = self.order if order is None else tuple(order)
+
+
+class TriesDrawnOrders(Rotating):
+    draws_orders = True
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (ChangesSilently, "but `learn` returned None"),
+        (ReportsWrongOrder, "does not lead from"),
+        (DropsFilter, "is not a permutation"),
+        (AsksForEarlierPositions, "later positions only"),
+        (IgnoresSeed, "same seed"),
+        (LosesStateWhenPickled, "after pickling"),
+        (NeverForgets, "`forget` left tuples"),
+        (RefusesToAdopt, "`adopt` left the order"),
+        (AcceptsAnyOrder, "`start` accepted"),
+        (TriesDrawnOrders, "cannot be on trial"),
+    ],
+)
+def test_the_suite_refuses(policy: type[Policy], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_policy(policy)
+
+
+def test_the_suite_refuses_a_policy_that_needs_rows() -> None:
+    with pytest.raises(ZeroDivisionError):
+        check_policy(FailsWithoutRows)
+
+
+def test_the_suite_accepts_the_policy_that_the_broken_ones_derive_from() -> None:
+    check_policy(Rotating)

@@ -84,7 +84,7 @@ class TestCostsBesideEachOther:
             calls = [(0, 2_000, 4_000.0 * slower)]
             if turn % 5 == 0:  # seldom reached: its window goes back much further
                 calls.append((1, 100, 100.0 * slower))
-            costs.add_turn(calls)
+            costs.add_batch(calls)
             one, other = costs.per_row_us()
             if one is not None and other is not None:
                 compared.append(one / other)
@@ -94,26 +94,26 @@ class TestCostsBesideEachOther:
         costs = Costs(2)
         for us in (1.0, 10.0):
             for _ in range(40):
-                costs.add_turn([(0, 4_000, 4_000 * us), (1, 100, 300.0)])
+                costs.add_batch([(0, 4_000, 4_000 * us), (1, 100, 300.0)])
         assert costs.per_row_us() == pytest.approx([10.0, 3.0], rel=0.05)
 
     def test_a_first_call_that_loads_things_does_not_disturb_the_others(self) -> None:
         costs = Costs(2)
-        costs.add_turn([(0, 64, 500_000.0), (1, 10, 30.0)])
+        costs.add_batch([(0, 64, 500_000.0), (1, 10, 30.0)])
         for _ in range(10):
-            costs.add_turn([(0, 128, 256.0), (1, 20, 60.0)])
+            costs.add_batch([(0, 128, 256.0), (1, 20, 60.0)])
         assert costs.per_row_us() == pytest.approx([2.0, 3.0])
 
-    def test_a_profile_is_charged_at_the_pace_of_the_turn_before_it(self) -> None:
+    def test_a_profile_is_charged_at_the_slowdown_of_the_batch_before_it(self) -> None:
         costs = Costs(2)
         for slower in (1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 1.0):
-            costs.add_turn([(0, 1_000, 1_000.0 * slower)])
+            costs.add_batch([(0, 1_000, 1_000.0 * slower)])
             costs.add(1, 10, 50.0 * slower)
         assert costs.per_row_us() == pytest.approx([1.0, 5.0])
 
     def test_who_was_never_called_is_unknown(self) -> None:
         costs = Costs(2)
-        costs.add_turn([(0, 10, 20.0)])
+        costs.add_batch([(0, 10, 20.0)])
         assert costs.per_row_us() == [2.0, None]
 
 
@@ -144,6 +144,12 @@ class TestBudget:
         assert budget.allows_urgent(500.0)
         budget.pay(500.0)
         assert not budget.allows_urgent(500.0)
+
+    def test_work_that_can_wait_takes_a_quarter_of_the_share(self) -> None:
+        budget = Budget(0.02)
+        assert budget.allows_deferrable(50.0, useful_us=10_000.0)
+        assert not budget.allows_deferrable(51.0, useful_us=10_000.0)
+        assert Budget(None).allows_deferrable(1e9, useful_us=0.0)
 
     def test_unlimited_and_wrong_shares(self) -> None:
         unlimited = Budget(None)

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eddyline.ordering.static import (
-    best_ordering,
-    ordering_cost,
-    reach_counts,
-    satisfies_greedy_invariant,
-    static_greedy,
-)
+from eddyline.ordering.static import best_ordering, ordering_cost, reach_counts, static_greedy
+from tests.unit.greedy_invariant import satisfies_greedy_invariant
 
 
 def instances(filters_max: int = 6) -> st.SearchStrategy:
@@ -89,3 +84,81 @@ def test_no_tuples_means_every_filter_is_paid_for() -> None:
 def test_too_many_filters_for_exhaustive_search() -> None:
     with pytest.raises(ValueError, match="17 filters are too many"):
         best_ordering(np.zeros((1, 17), dtype=bool), np.ones(17))
+
+
+# --- precedence constraints -----------------------------------------------------------------------
+
+Precedence = dict[int, frozenset[int]]
+
+
+def make_precedence(filters: int, seed: int) -> Precedence:
+    """Return random constraints that some ordering satisfies: they follow a hidden permutation."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.permutation(filters).tolist()
+    share = rng.random()
+    return {
+        filter_: frozenset(before for before in hidden[:position] if rng.random() < share)
+        for position, filter_ in enumerate(hidden)
+        if rng.random() < 0.8
+    }
+
+
+def permitted_orders(filters: int, precedence: Precedence) -> list[tuple[int, ...]]:
+    return [
+        order
+        for order in itertools.permutations(range(filters))
+        if all(
+            precedence.get(filter_, frozenset()) <= set(order[:position])
+            for position, filter_ in enumerate(order)
+        )
+    ]
+
+
+@given(instances(6))
+@settings(max_examples=60)
+def test_best_ordering_is_the_best_of_all_that_are_permitted(case) -> None:
+    drops, cost_us = make(*case)
+    precedence = make_precedence(*case)
+    permitted = permitted_orders(case[0], precedence)
+    best = best_ordering(drops, cost_us, precedence)
+    assert best in permitted
+    by_brute_force = min(ordering_cost(order, drops, cost_us) for order in permitted)
+    assert ordering_cost(best, drops, cost_us) == pytest.approx(by_brute_force)
+
+
+@given(instances(6))
+@settings(max_examples=60)
+def test_greedy_takes_the_best_permitted_filter_at_every_position(case) -> None:
+    """Of all permitted orderings, keep those with the best filter at position 0, then 1, ..."""
+    drops, cost_us = make(*case)
+    precedence = make_precedence(*case)
+    left = permitted_orders(case[0], precedence)
+    for position in range(case[0]):
+        alive = ~drops[:, list(left[0][:position])].any(axis=1)
+        rates = drops[alive].sum(axis=0) / cost_us
+        best = max(rates[order[position]] for order in left)
+        chosen = min(order[position] for order in left if rates[order[position]] == best)
+        left = [order for order in left if order[position] == chosen]
+    assert [static_greedy(drops, cost_us, precedence)] == left
+
+
+def test_no_constraints_are_as_if_none_were_given() -> None:
+    drops, cost_us = make(6, 1)
+    for empty in ({}, {3: frozenset()}):
+        assert static_greedy(drops, cost_us, empty) == static_greedy(drops, cost_us)
+        assert best_ordering(drops, cost_us, empty) == best_ordering(drops, cost_us)
+
+
+@pytest.mark.parametrize("find", [static_greedy, best_ordering])
+@pytest.mark.parametrize(
+    ("precedence", "message"),
+    [
+        ({0: {1}, 1: {2}, 2: {0}}, "no ordering is permitted: filters 0, 1, 2"),
+        ({1: {1}}, "no ordering is permitted: filters 1"),
+        ({0: {3}}, r"precedence names filters \[0, 3\]; there are 3"),
+        ({-1: {0}}, r"precedence names filters \[-1, 0\]; there are 3"),
+    ],
+)
+def test_constraints_that_cannot_be_met_are_refused(find, precedence, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        find(np.zeros((4, 3), dtype=bool), np.ones(3), precedence)

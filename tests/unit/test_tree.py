@@ -83,7 +83,7 @@ def test_a_leaf_is_labelled_by_majority_vote():
     values = pa.array(["x"] * 10)
     training = TrainingSet({"kind": values}, np.zeros((10, 2), dtype=bool), [1.0, 1.0])
     tree, predicted, _ = grow_tree(training, np.array([0] * 3 + [1] * 7))
-    assert tree.tests == 0
+    assert tree.root == Node(1)
     assert predicted.tolist() == [1] * 10
 
 

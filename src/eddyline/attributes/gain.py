@@ -1,4 +1,4 @@
-"""How much an attribute tells about a filter: entropy, information gain, gain ratio, variance.
+"""How much an attribute tells about a filter: entropy, information gain, gain ratio.
 
 Counts come as two arrays of one shape: rows that went *in* to a filter and rows that came *out* of
 it, by partition of an attribute. The last axis is the partition, so that all attributes are scored
@@ -86,7 +86,14 @@ def chance_gain(rows_in: ArrayLike, deviations: float = 0.0) -> Any:
 
     A small sample in many partitions looks informative by chance alone: with r rows in d
     partitions by x / (2 r ln 2) bits, where x has a chi-squared distribution with d - 1 degrees of
-    freedom. Some standard deviations more than its mean are no chance any more.
+    freedom. A gain that exceeds its mean by several standard deviations is not chance.
+
+    Parameters
+    ----------
+    rows_in
+        Rows by partition.
+    deviations
+        Standard deviations to add to the mean.
 
     Examples
     --------
@@ -99,29 +106,6 @@ def chance_gain(rows_in: ArrayLike, deviations: float = 0.0) -> Any:
     freedom = np.maximum(used - 1, 0)
     likely = freedom + deviations * np.sqrt(2.0 * freedom)
     return _divide(likely, 2.0 * into.sum(axis=-1) * np.log(2.0))
-
-
-def selectivity_variance(rows_in: ArrayLike, produced: ArrayLike) -> Any:
-    """Return how much the partitions differ in rows produced for each row taken in.
-
-    For operators that are no filters: a join may answer one row with many, so that there is no
-    passing or dropping to take the entropy of. The result is relative to the mean squared, and so
-    does not depend on how many rows the operator produces.
-
-    Examples
-    --------
-    >>> float(selectivity_variance([10, 10], [30, 10]))
-    0.25
-    >>> float(selectivity_variance([10, 10], [30, 30]))
-    0.0
-
-    """
-    into = np.asarray(rows_in, dtype=float)
-    out = np.asarray(produced, dtype=float)
-    mean = _divide(out.sum(axis=-1), into.sum(axis=-1))
-    weight = _divide(into, into.sum(axis=-1)[..., None])
-    spread = (weight * (_divide(out, into) - mean[..., None]) ** 2).sum(axis=-1)
-    return _divide(spread, mean**2)
 
 
 def _bits(share: FloatArray) -> FloatArray:

@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.arrays import FloatArray, IntArray
+from eddyline.arrays import IntArray
+from eddyline.attributes.kinds import is_discrete, to_numbers
 
-DISTINCT_MAX = 200  # more different integers than that in a sample are a continuous attribute
+HASHES_REMEMBERED = 2_000
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class AttributePartition:
-    """Says for each row in which partition of the attribute's domain it lies.
+    """Finds for each row the partition of the attribute's domain that its value lies in.
 
     Strings, booleans and integers of few different values are hashed. Fractions, dates, timestamps
     and integers of many different values are cut into ranges of equal width between the least and
@@ -24,7 +25,7 @@ class AttributePartition:
     Parameters
     ----------
     partitions
-        How many, without the one for NULL.
+        Number of partitions, without the one for NULL.
 
     Examples
     --------
@@ -43,12 +44,7 @@ class AttributePartition:
         self._is_discrete: bool | None = None
         self._low = np.inf
         self._high = -np.inf
-        self._known: dict[object, int] = {}
-
-    @property
-    def size(self) -> int:
-        """Partitions, the one for NULL included."""
-        return self.partitions + 1
+        self._hashes: dict[object, int] = {}
 
     def assign(self, values: pa.Array) -> IntArray:
         """Return the partition of each value; moves the running bounds."""
@@ -72,16 +68,16 @@ class AttributePartition:
         return np.asarray(by_code[codes])
 
     def _hash(self, value: object) -> int:
-        known = self._known.get(value)
-        if known is None:
+        hashed = self._hashes.get(value)
+        if hashed is None:
             if isinstance(value, int):  # as the integers above, so that NULLs change nothing
                 mixed = np.array([value]).astype(np.uint64) * _MIX
-                known = int((mixed >> np.uint64(40))[0] % np.uint64(self.partitions))
+                hashed = int((mixed >> np.uint64(40))[0] % np.uint64(self.partitions))
             else:
-                known = zlib.crc32(str(value).encode()) % self.partitions
-            if len(self._known) < 10 * DISTINCT_MAX:
-                self._known[value] = known
-        return known
+                hashed = zlib.crc32(str(value).encode()) % self.partitions
+            if len(self._hashes) < HASHES_REMEMBERED:
+                self._hashes[value] = hashed
+        return hashed
 
     def _by_range(self, values: pa.Array) -> IntArray:
         numbers = to_numbers(values)
@@ -95,29 +91,3 @@ class AttributePartition:
         cut = np.clip((np.where(is_known, numbers, self._low) - self._low) / width, 0, None)
         inside = np.minimum(cut.astype(np.int64), self.partitions - 1)
         return np.where(is_known, inside, self.partitions)
-
-
-def is_discrete(values: pa.Array) -> bool:
-    """Say whether an attribute has values to tell apart rather than a magnitude.
-
-    Examples
-    --------
-    >>> is_discrete(pa.array(["a"])), is_discrete(pa.array([1.5])), is_discrete(pa.array([1, 2]))
-    (True, False, True)
-
-    """
-    kind = values.type
-    if pa.types.is_integer(kind):
-        return bool(pc.count_distinct(values).as_py() <= DISTINCT_MAX)
-    is_continuous = (
-        pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
-    )
-    return not is_continuous
-
-
-def to_numbers(values: pa.Array) -> FloatArray:
-    """Return numbers, dates or timestamps as floating-point numbers; NULL becomes NaN."""
-    if pa.types.is_temporal(values.type):
-        values = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
-    numbers: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers

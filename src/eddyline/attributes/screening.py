@@ -1,4 +1,4 @@
-"""What content-based routing need not look at: attributes and operators that cannot help.
+"""Which attributes cannot classify rows, and why: the reasons are shown to users.
 
 References
 ----------
@@ -11,74 +11,80 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.attributes.partition import is_discrete, to_numbers
+from eddyline.attributes.kinds import is_discrete, to_numbers
 
 LENGTH_MAX = 64
 ROWS_MIN = 32
 DISTINCT_SHARE_MAX = 0.5
 MONOTONE_SHARE = 0.95
 
+#: Why an attribute that passed the screening is not used by the classifier that was found.
+NOT_WORTH_ITS_COST = "does not separate the rows well enough to pay for itself"
 
-def useless_type(kind: pa.DataType) -> str | None:
-    """Say why columns of a type cannot tell classes apart; None if they can.
+
+def screen_type(kind: pa.DataType) -> str | None:
+    """Return why columns of a type cannot classify rows; None if they can.
 
     Examples
     --------
-    >>> useless_type(pa.int64()) is None
+    >>> screen_type(pa.int64()) is None
     True
-    >>> useless_type(pa.list_(pa.int64()))
-    'a list is no single value'
+    >>> screen_type(pa.list_(pa.int64()))
+    'a list is not a single value'
+    >>> screen_type(pa.binary())
+    'values of type binary cannot classify rows'
 
     """
+    name = str(kind).split("<")[0]
     if pa.types.is_nested(kind):
-        return f"a {str(kind).split('<')[0]} is no single value"
-    if pa.types.is_dictionary(kind) or pa.types.is_null(kind):
-        return str(kind).split("<")[0]
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return "binary"
+        return f"a {name} is not a single value"
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    if is_binary or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+        return f"values of type {name} cannot classify rows"
     return None
 
 
-def useless_attribute(values: pa.Array) -> str | None:
-    """Say why an attribute cannot tell classes of rows apart, from a sample; None if it can.
+def screen_attribute(values: pa.Array) -> str | None:
+    """Return why an attribute cannot classify rows, from a sample; None if it can.
 
-    The sample must be in the order in which the rows came.
+    The sample must be in arrival order.
 
     Examples
     --------
-    >>> useless_attribute(pa.array(list(range(100))))
-    'monotone: it tells when a row came, not what it is like'
-    >>> useless_attribute(pa.array(["x"] * 100))
+    >>> screen_attribute(pa.array(list(range(100))))
+    'grows with arrival order, so it cannot classify future rows'
+    >>> screen_attribute(pa.array(["x"] * 100))
     'constant'
-    >>> useless_attribute(pa.array([f"comment {n * 37 % 101}" for n in range(100)]))
-    'large domain: 100 different values in 100 rows'
-    >>> useless_attribute(pa.array(["y" * 100, "z" * 100] * 50))
-    'long: 100 characters on average'
-    >>> useless_attribute(pa.array(["a", "b"] * 50)) is None
+    >>> screen_attribute(pa.array([f"comment {n * 37 % 101}" for n in range(100)]))
+    'has too many different values: 100 in 100 rows'
+    >>> screen_attribute(pa.array(["y" * 100, "z" * 100] * 50))
+    'is too long: 100 characters on average'
+    >>> screen_attribute(pa.array(["a", "b"] * 50)) is None
     True
 
     """
-    by_type = useless_type(values.type)
+    by_type = screen_type(values.type)
     if by_type is not None or len(values) < ROWS_MIN:
         return by_type
     if pa.types.is_temporal(values.type):
         try:
             pc.min_max(values).as_py()
         except (OverflowError, ValueError):
-            return "dates that Python cannot hold"
+            return "has dates outside the range of Python's"
     distinct = pc.count_distinct(values, mode="all").as_py()
     if distinct == 1:
         return "constant"
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         length = pc.mean(pc.utf8_length(values)).as_py()
         if length > LENGTH_MAX:
-            return f"long: {length:.0f} characters on average"
+            return f"is too long: {length:.0f} characters on average"
         if distinct > DISTINCT_SHARE_MAX * len(values):
-            return f"large domain: {distinct} different values in {len(values)} rows"
+            return f"has too many different values: {distinct} in {len(values)} rows"
     elif not is_discrete(values) or distinct > DISTINCT_SHARE_MAX * len(values):
         numbers = to_numbers(values)
         steps = np.diff(numbers[~np.isnan(numbers)])
         up, down = np.count_nonzero(steps >= 0), np.count_nonzero(steps <= 0)
         if len(steps) and max(up, down) >= MONOTONE_SHARE * len(steps):
-            return "monotone: it tells when a row came, not what it is like"
+            direction = "grows" if up >= down else "falls"
+            return f"{direction} with arrival order, so it cannot classify future rows"
     return None

@@ -24,9 +24,7 @@ from eddyline.fabric.shared.query import StandingQuery
 from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.domain import Domain, Floating, Whole
 from eddyline.operators.value_set import ValueSet
-from eddyline.ordering import POLICIES, Policy, make_policy
-from eddyline.ordering.policy import Change, Evidence
-from eddyline.ordering.tickets import Tickets
+from eddyline.ordering import POLICIES, AsWritten, Change, Evidence, Policy, Tickets
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 PLACES = {name: at for at, name in enumerate(COLUMNS)}
@@ -48,6 +46,7 @@ class RandomOrder(Policy):
 
     name = "random"
     on_trial = False
+    draws_orders = True
 
     def learn(self, evidence: Evidence) -> Change | None:
         """Draw the order of the next batch."""
@@ -125,8 +124,10 @@ def _filters_visited(bench: Bench) -> None:
         "tickets": Tickets(),
         "tickets, every batch drawn": Tickets(lottery_share=1.0),
         "random": RandomOrder(),
-        **{name: make_policy(name) for name in POLICIES if name != "as_written"},
-        "the best order": make_policy("as_written"),
+        **{
+            name: make() for name, make in POLICIES.items() if name not in ("as_written", "tickets")
+        },
+        "the best order": AsWritten(),
     }
     papers = {"tickets": "1.3", "random": "3.2", "the best order": "1.15"}
     with bench.progress("fig 8: filters visited", len(policies)) as advance:

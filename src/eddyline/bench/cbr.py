@@ -27,7 +27,7 @@ from eddyline.bench.stream_star import (
     skewed,
     source_based_calls,
 )
-from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions
+from eddyline.content import NO_ATTRIBUTE, ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.operator_array import RouteTrace
 from eddyline.fabric.tactics.choose import RoutingPolicy

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eddyline.attributes.gain import gain_ratio
 from eddyline.attributes.partition import AttributePartition
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 
 Predicate = Callable[[int], bool]
 

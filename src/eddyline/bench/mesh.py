@@ -21,7 +21,7 @@ import pyarrow as pa
 from eddyline.arrays import BoolArray
 from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import Knowledge
 from eddyline.fabric.tactics.choose import RoutingPolicy

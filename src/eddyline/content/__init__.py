@@ -1,6 +1,7 @@
 """Content-based routing: which columns tell rows apart that a filter treats differently."""
 
-from eddyline.attributes.partition import AttributePartition
-from eddyline.content.learns import ContentLearns
+from eddyline.content.learns import NO_ATTRIBUTE, ContentLearns
+from eddyline.content.options import ContentOptions
+from eddyline.content.routes import routes_by_rank
 
-__all__ = ["AttributePartition", "ContentLearns"]
+__all__ = ["NO_ATTRIBUTE", "ContentLearns", "ContentOptions", "routes_by_rank"]

@@ -13,91 +13,16 @@ Bizarro et al., Content-Based Routing, VLDB 2005, sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
-from eddyline.attributes.gain import (
-    chance_gain,
-    information_gain,
-    selectivity_variance,
-    split_information,
-)
+from eddyline.attributes.gain import chance_gain, information_gain, split_information
+from eddyline.content.options import ContentOptions
 from eddyline.content.pruning import fixed_operators
 
 NO_ATTRIBUTE = -1
 CHANCE_DEVIATIONS = 4.0
 COUNTED_ROWS_MAX = 12_000
-
-
-@dataclass(frozen=True)
-class ContentOptions:
-    """Parameters of Content-Learns; the defaults are Eddyline's own.
-
-    Parameters
-    ----------
-    profile_probability
-        P: share of the rows that are sent first to the operator that is being profiled, at the
-        start.
-    profile_budget
-        What such detours may cost, as a share of all; P is set so that they do. (Where operators
-        hardly differ, a detour costs nothing, and small correlations take many rows to see.)
-        None: P stays as it is.
-    sample_rows
-        \\|R\\|: rows to decide on an operator's classifier attribute with.
-    partitions
-        d: partitions of an attribute's domain.
-    gain_ratio_min
-        The threshold: smallest gain ratio, less what chance alone would show, that makes an
-        attribute a classifier attribute.
-    memory
-        Weight of the past in a running selectivity, for each row that is seen.
-    keeps_counts
-        Whether an operator's counts go on from its last turn, fading, rather than start anew.
-    counts_all_rows
-        Whether rows count that reach the profiled operator on their usual way, and not only those
-        that are sent to it first; at the beginning, for all operators.
-    variance_min
-        For operators that are no filters: smallest relative variance of what they produce.
-    first_look_rows
-        Rows on which all operators are evaluated at the start, so that the first attributes are
-        known at once rather than after a round of profiling. 0: profile one by one only.
-    """
-
-    profile_probability: float = 0.02
-    profile_budget: float | None = 0.01
-    sample_rows: int = 600
-    partitions: int = 24
-    gain_ratio_min: float = 0.0005
-    memory: float = 0.998
-    keeps_counts: bool = True
-    counts_all_rows: bool = True
-    variance_min: float = 0.05
-    first_look_rows: int = 128
-
-    def __post_init__(self) -> None:
-        for name in ("profile_probability", "memory"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must be above 0 and below 1, not {getattr(self, name)}")
-        for name in ("sample_rows", "partitions"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, not {getattr(self, name)}")
-
-    @classmethod
-    def paper(cls) -> ContentOptions:
-        """Return the paper's own parameters (Table 2 and footnote 3)."""
-        return cls(
-            profile_probability=0.06,
-            profile_budget=None,
-            sample_rows=150,
-            memory=0.95,
-            gain_ratio_min=0.01,
-            keeps_counts=False,
-            counts_all_rows=False,
-            first_look_rows=0,
-        )
 
 
 class ContentLearns:
@@ -106,12 +31,9 @@ class ContentLearns:
     Parameters
     ----------
     operators, attributes
-        How many there are.
+        Number of each.
     options
         See `ContentOptions`.
-    filters
-        Which operators pass or drop a row. Of the others, the variance of how many rows they
-        produce takes the place of the gain ratio. None: all are filters.
 
     Examples
     --------
@@ -130,14 +52,9 @@ class ContentLearns:
     """
 
     def __init__(
-        self,
-        operators: int,
-        attributes: int,
-        options: ContentOptions | None = None,
-        filters: Sequence[bool] | None = None,
+        self, operators: int, attributes: int, options: ContentOptions | None = None
     ) -> None:
         self.options = options or ContentOptions()
-        self._is_filter = [True] * operators if filters is None else list(filters)
         size = self.options.partitions + 1
         #: CA: the classifier attribute of each operator.
         self.classifier: IntArray = np.full(operators, NO_ATTRIBUTE, dtype=np.int64)
@@ -153,7 +70,7 @@ class ContentLearns:
         self.overall: FloatArray = np.full(operators, 0.5)
         #: Gain ratios of all attributes for each operator, less what chance would show.
         self.gain_ratios: FloatArray = np.zeros((operators, attributes))
-        #: Attributes that were found useless and are no longer looked at.
+        #: Attributes that were screened out: they are not counted or chosen.
         self.pruned_attributes: BoolArray = np.zeros(attributes, dtype=bool)
         self.profiled = 0
         self._sampled = 0
@@ -166,31 +83,23 @@ class ContentLearns:
         """Whether enough rows were profiled to decide on the operator."""
         return self._sampled >= self.options.sample_rows
 
-    def sample(self, partitions: IntArray, passed: BoolArray | IntArray) -> None:
-        """Add profiled rows: their partition of each attribute, and whether they passed.
-
-        Of an operator that is no filter: how many rows it produced for each.
-        """
+    def sample(self, partitions: IntArray, passed: BoolArray) -> None:
+        """Add profiled rows: their partition of each attribute, and whether they passed."""
         size = self.rows_in.shape[1]
         for attribute, of_rows in enumerate(partitions):
             self.rows_in[attribute] += np.bincount(of_rows, minlength=size)
-            produced = np.bincount(of_rows, weights=passed, minlength=size)
-            self.rows_out[attribute] += produced.astype(np.int64)
+            self.rows_out[attribute] += np.bincount(of_rows[passed], minlength=size)
         self._sampled += len(passed)
 
     def conclude(self) -> int:
         """Choose the classifier attribute of the profiled operator; return it."""
         operator = self.profiled
         before = self.classifier[operator]
-        if self._is_filter[operator]:
-            scores, least = self._gain_ratios(), self.options.gain_ratio_min
-        else:
-            scores = selectivity_variance(self.rows_in, self.rows_out)
-            least = self.options.variance_min
-        scores[self.pruned_attributes] = 0.0
-        self.gain_ratios[operator] = scores
-        best = int(np.argmax(scores)) if len(scores) else NO_ATTRIBUTE
-        if best == NO_ATTRIBUTE or scores[best] <= least:
+        ratios = self._gain_ratios()
+        ratios[self.pruned_attributes] = 0.0
+        self.gain_ratios[operator] = ratios
+        best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
+        if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:
             best = NO_ATTRIBUTE
         self.classifier[operator] = best
         longest = _longest_counted(self.rows_in)
@@ -205,7 +114,7 @@ class ContentLearns:
         return best
 
     def _gain_ratios(self) -> FloatArray:
-        """Return the gain ratio of each attribute, less what chance would show; 0 if no more."""
+        """Return the gain ratio of each attribute, less what chance gives; 0 if not beyond it."""
         gain = information_gain(self.rows_in, self.rows_out)
         surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
         gain -= chance_gain(self.rows_in)
@@ -218,8 +127,8 @@ class ContentLearns:
         """Judge the operator by its overall selectivity again."""
         self.classifier[operator] = NO_ATTRIBUTE
 
-    def take_up(self, attribute: int) -> None:
-        """Look at an attribute again that was pruned; nothing was counted by it meanwhile."""
+    def reconsider(self, attribute: int) -> None:
+        """Use a pruned attribute again, with counts of zero: none were kept while it was pruned."""
         self.pruned_attributes[attribute] = False
         self.rows_in[attribute] = self.rows_out[attribute] = 0
         for kept_in, kept_out in self._kept_counts.values():
@@ -241,7 +150,7 @@ class ContentLearns:
         self._sampled = 0
 
     def next_operator(self, cost_us: FloatArray) -> int:
-        """Return whose turn it is: round robin over those whose place is not plain anyway."""
+        """Return the operator to profile next: round robin over those without a fixed place."""
         fixed = set(fixed_operators(self.overall, cost_us))
         operators = len(self.overall)
         for step in range(1, operators + 1):
@@ -297,38 +206,5 @@ class ContentLearns:
 
 
 def _longest_counted(rows_in: IntArray) -> int | None:
-    """Return the attribute by which most rows were counted; some may have been taken up later."""
+    """Return the attribute with the most rows counted; reconsidered ones have fewer."""
     return int(rows_in.sum(axis=1).argmax()) if rows_in.any() else None
-
-
-def routes_by_rank(
-    selectivity: FloatArray, cost_us: FloatArray, grid: float = 0.0
-) -> tuple[IntArray, Sequence[tuple[int, ...]]]:
-    """Order the operators for each row by drop rate for time; return route numbers and routes.
-
-    Parameters
-    ----------
-    selectivity
-        Expected, by row and operator.
-    cost_us
-        Of each operator.
-    grid
-        Selectivities are rounded to multiples of it, so that rows whose expectations differ by
-        nothing but noise share a route.
-
-    Examples
-    --------
-    >>> numbers, routes = routes_by_rank(np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(2))
-    >>> [routes[number] for number in numbers]
-    [(1, 0), (0, 1)]
-
-    """
-    rounded = np.round(selectivity / grid) * grid if grid else selectivity
-    rank = (1.0 - rounded) / cost_us
-    orders = np.argsort(-rank, axis=1, kind="stable")
-    operators = selectivity.shape[1]
-    keys = orders @ (operators ** np.arange(operators, dtype=object)).astype(
-        np.int64 if operators <= 15 else object
-    )
-    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    return numbers, [tuple(orders[row].tolist()) for row in first]

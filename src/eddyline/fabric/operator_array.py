@@ -206,7 +206,7 @@ class OperatorArray:
         for number, _, _, seen, passed, spent_us, own_us in visits:
             counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
             token.feed_back(number, seen, seen - passed, own_us / seen)
-        self.costs.add_turn([(visit.operator, visit.seen, visit.own_us) for visit in visits])
+        self.costs.add_batch([(visit.operator, visit.seen, visit.own_us) for visit in visits])
         return counts, busy_us
 
     def drops(self, number: int, batch: Batch, rows: Rows) -> BoolArray:

@@ -22,7 +22,7 @@ from eddyline.fabric.tactics.choose import RoutingPolicy, make_tactic
 from eddyline.fabric.tactics.tactic import SegmentContext
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import KnowledgeRestored
+from eddyline.journal.events import KnowledgeRestored, TrialEnded
 from eddyline.mesh import Progress
 from eddyline.operators import Batch, ColumnReader, Operator
 from eddyline.ordering import AsWritten
@@ -224,7 +224,7 @@ class Router:
         return max(wanted, min(CHUNK_ROWS_MIN, 2 * self._rows_next, self.options.chunk_rows))
 
     def _write(self, event: Event) -> None:
-        if event.changes_routes:
+        if event.changes_routes or isinstance(event, TrialEnded):
             self._rows_at_decision = self._rows
         self.journal.write(Record(event, self._rows, self._process))
 

@@ -1,15 +1,16 @@
 """Query Mesh: several routes, and the classifier that gives each row the one that suits it."""
 
 from eddyline.mesh.mesh import Mesh, RowClass, route_words
-from eddyline.mesh.search import Found, MeshOptions, Progress, find_mesh
+from eddyline.mesh.options import MeshOptions
+from eddyline.mesh.search import Progress, SearchResult, find_mesh
 from eddyline.mesh.training import TrainingSet
 
 __all__ = [
-    "Found",
     "Mesh",
     "MeshOptions",
     "Progress",
     "RowClass",
+    "SearchResult",
     "TrainingSet",
     "find_mesh",
     "route_words",

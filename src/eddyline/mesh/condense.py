@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eddyline.arrays import IntArray
-from eddyline.mesh.split import Cut, best_cut, variance_impurity
+from eddyline.mesh.cut import Cut, best_cut, variance_impurity
 from eddyline.mesh.training import TrainingSet
 
 
@@ -48,11 +48,12 @@ def condense(
     training
         The sampled rows.
     tuples_max
-        How many training tuples there may be.
+        Largest number of training tuples.
     leaf_rows_min
-        Each stands for at least so many rows.
+        Smallest number of rows that a training tuple stands for.
     beyond_chance
-        Split only where the rows differ by more than chance. Otherwise: until there are enough.
+        Split only where the rows differ by more than chance. If False, split until there are
+        `tuples_max` training tuples.
 
     Examples
     --------

@@ -188,7 +188,7 @@ class MeshProblem:
 
 
 def row_costs(training: TrainingSet, order: tuple[int, ...]) -> FloatArray:
-    """Return what each row costs along the order."""
+    """Return what each row costs along the order, in microseconds."""
     spent = np.zeros(training.rows)
     alive = np.ones(training.rows, dtype=bool)
     for operator in order:

@@ -1,4 +1,4 @@
-"""A query mesh: a classifier, a route for each class, and what both were found to be worth."""
+"""A query mesh: a classifier, a route for each class, and their expected costs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class RowClass:
     share
         Of all rows, as expected.
     expected_us
-        What a row of the class costs along its route, as promised by the search.
+        What a row of the class costs along its route, as expected by the search.
     single_us
         What it would cost in the best order for all rows.
     visits
-        Visits to each operator that a row needs on the route: the promise, whatever they cost.
+        Expected visits to each operator that a row needs on the route.
     """
 
     route: Route
@@ -54,7 +54,7 @@ class Mesh:
     tree
         Its labels are positions in `classes`.
     classes
-        What to do with the rows of each.
+        The classes, each with its route.
     overhead_us
         What classifying and several routes cost a row, as expected.
 
@@ -79,7 +79,7 @@ class Mesh:
 
     @property
     def cost_us(self) -> float:
-        """What a row costs, as promised."""
+        """What a row costs, as expected by the search."""
         return sum(c.share * c.expected_us for c in self.classes) + self.overhead_us
 
     @property
@@ -88,11 +88,11 @@ class Mesh:
         return sum(c.share * c.single_us for c in self.classes)
 
     def classify(self, columns: Mapping[str, pa.Array]) -> IntArray:
-        """Return the class of each row, -1 for rows unlike all in the sample."""
+        """Return the class of each row, -1 for rows with values that are not in the sample."""
         return self.tree.classify(columns)
 
     def words(self, names: Sequence[str]) -> list[str]:
-        """Say for each leaf of the tree which rows reach it and which route they take."""
+        """Return a line of text for each leaf of the tree: its rows, and the route they take."""
         return [
             f"{' and '.join(path) or 'all rows'} -> {route_words(self.classes[label].route, names)}"
             for label, path in self.tree.paths()
@@ -132,7 +132,7 @@ class Mesh:
 
 
 def route_words(route: Route, names: Sequence[str]) -> str:
-    """Say a route by the names of its operators.
+    """Return a route as the names of its operators.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def with_uncertainty(route: Sequence[int], drops: BoolArray, cost_us: FloatArray
 
 
 def _differ(drops_a: BoolArray, drops_b: BoolArray, cost_a: float, cost_b: float) -> bool:
-    """Say whether a before b costs clearly less than b before a on these rows."""
+    """Return True if a before b costs clearly less than b before a on these rows."""
     if len(drops_a) < UNCERTAIN_ROWS_MIN:
         return True  # too few get this far for the order to matter
     saved = (cost_b + ~drops_b * cost_a) - (cost_a + ~drops_a * cost_b)

@@ -8,19 +8,18 @@ Nehme et al., Multi-route query processing and optimization, 2013, sections 4.2 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray
-from eddyline.errors import EddylineError
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
-from eddyline.mesh.cost import MeshProblem, Overheads, Solution, row_costs
+from eddyline.mesh.cost import MeshProblem, Solution, row_costs
 from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.mesh import Mesh, RowClass, with_uncertainty
-from eddyline.mesh.optimal import TUPLES_MAX as OPTIMAL_TUPLES_MAX
 from eddyline.mesh.optimal import optimal
+from eddyline.mesh.options import MeshOptions
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.mesh.starts import STARTS, continuing
 from eddyline.mesh.stop import Stop
@@ -30,69 +29,12 @@ from eddyline.ordering.static import ordering_cost, reach_counts
 #: Called with the number of an iteration and the best cost so far.
 Progress = Callable[[int, float], None]
 
-SEARCHES = ("ii", "sa", "opt")
 ROWS_MIN = 24
 
 
 @dataclass(frozen=True)
-class MeshOptions:
-    """How a mesh is searched for.
-
-    Parameters
-    ----------
-    search
-        `ii` (iterative improvement), `sa` (simulated annealing) or `opt` (every partition).
-    start
-        `content`, `route`, `random`, `extreme-1` or `extreme-n`.
-    routes
-        How routes are found: `rank`, `dynamic` or `greedy`.
-    tuples_max
-        Training tuples after condensing.
-    iterations_max, seconds_max
-        Stop conditions.
-    depth_max
-        Of the classifier.
-    gain_min
-        Smallest saving, as a share of the best single order's cost, that is worth having classes.
-    overheads
-        What classifying and routing cost.
-    """
-
-    search: str = "ii"
-    start: str = "route"
-    routes: str = "dynamic"
-    tuples_max: int = 16
-    iterations_max: int = 8
-    seconds_max: float | None = 5.0
-    depth_max: int = 4
-    gain_min: float = 0.03
-    overheads: Overheads = field(default_factory=Overheads)
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("search", self.search, SEARCHES),
-            ("start", self.start, tuple(STARTS)),
-            ("routes", self.routes, tuple(ROUTE_FINDERS)),
-        ):
-            if value not in known:
-                raise EddylineError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
-        if self.search == "opt" and self.tuples_max > OPTIMAL_TUPLES_MAX:
-            raise EddylineError(
-                f"search is 'opt' and tuples_max {self.tuples_max}: looking at every partition "
-                f"takes at most {OPTIMAL_TUPLES_MAX} training tuples"
-            )
-        if self.tuples_max < 2:
-            raise EddylineError(f"tuples_max is {self.tuples_max}; it must be at least 2")
-        if self.seconds_max is not None and self.seconds_max <= 0:
-            raise EddylineError(
-                f"seconds_max is {self.seconds_max}: no time to search in; "
-                f"give it some, or None for no limit"
-            )
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search came to.
+class SearchResult:
+    """The result of a search for a mesh.
 
     Parameters
     ----------
@@ -105,7 +47,7 @@ class Found:
     stopped
         Why it stopped.
     saving_us, noise_us
-        What the mesh saves a row on rows it was not made from, and how sure that is.
+        What the mesh saves a row on rows it was not made from, and the standard error of that.
     single_us
         What a row costs there in the best single order.
     """
@@ -119,7 +61,7 @@ class Found:
     single_us: float = 0.0
 
     def numbers(self) -> dict[str, float | int | str]:
-        """Return what a journal should say of the search."""
+        """Return the numbers that are written to the journal."""
         return {
             "saving_us": round(self.saving_us, 4),
             "noise_us": round(float(self.noise_us), 4),
@@ -137,7 +79,7 @@ def search_solution(
     progress: Progress | None = None,
     current: Mesh | None = None,
 ) -> tuple[Solution, MeshProblem, Stop]:
-    """Condense the sample and look for the cheapest mesh, from the current one if there is one."""
+    """Condense the sample and search for the cheapest mesh; start from the current one, if any."""
     start = STARTS[options.start]
     if current is not None and set(current.tree.attributes) <= set(training.columns):
         start = continuing(current.classify(training.columns))
@@ -170,12 +112,12 @@ def find_mesh(
     seed: int | None = None,
     progress: Progress | None = None,
     current: Mesh | None = None,
-) -> Found:
+) -> SearchResult:
     """Return the best mesh for rows like these, if it beats one order for all of them.
 
     The mesh is made from two thirds of the rows and judged on the others: with few rows and many
-    attributes there is always a mesh that suits the rows it was made from. If it saves enough, the
-    mesh that is returned is made from all rows.
+    attributes there is always a mesh that suits the rows it was made from. If it saves enough on
+    the others, the search is repeated on all rows, and its mesh is returned.
 
     Parameters
     ----------
@@ -205,7 +147,7 @@ def find_mesh(
     options = options or MeshOptions()
     rng = np.random.default_rng(seed)
     if training.rows < ROWS_MIN or training.operators < 2 or not training.attributes:
-        return Found(None, 0, 0.0, f"fewer than {ROWS_MIN} rows, 2 operators or 1 attribute")
+        return SearchResult(None, 0, 0.0, f"fewer than {ROWS_MIN} rows, 2 operators or 1 attribute")
     shuffled = rng.permutation(training.rows)
     held_back = training.rows // 3
     fitted, judged = training.subset(shuffled[held_back:]), training.subset(shuffled[:held_back])
@@ -218,7 +160,7 @@ def find_mesh(
     noise_us = float(saved_us.std()) / np.sqrt(len(saved_us))
     pays = len(tried.routes) > 1 and saving_us - noise_us > options.gain_min * single_us
     if not pays:
-        return Found(
+        return SearchResult(
             None,
             tried_problem.explored,
             tried_stop.seconds,
@@ -228,7 +170,7 @@ def find_mesh(
             single_us,
         )
     solution, problem, stop = search_solution(training, options, rng, progress, current)
-    return Found(
+    return SearchResult(
         _to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
         tried_problem.explored + problem.explored,
         tried_stop.seconds + stop.seconds,
@@ -259,7 +201,7 @@ def _to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) ->
 
 
 def _visits(route: tuple[int, ...], drops: BoolArray) -> tuple[float, ...]:
-    """Return how often a row visits each operator on the route."""
+    """Return the number of visits to each operator that a row needs on the route, on average."""
     visits = np.ones(len(route))
     if len(drops):
         visits[list(route)] = reach_counts(route, drops) / len(drops)
@@ -269,7 +211,7 @@ def _visits(route: tuple[int, ...], drops: BoolArray) -> tuple[float, ...]:
 def _row_costs_in(
     training: TrainingSet, solution: Solution, default: tuple[int, ...]
 ) -> FloatArray:
-    """Return what each row costs in a mesh; rows of no known class take the default route."""
+    """Return what each row costs in a mesh; rows of an unknown class take the default route."""
     predicted = solution.tree.classify(training.columns)
     spent = row_costs(training, default)
     for label, route in enumerate(solution.routes):

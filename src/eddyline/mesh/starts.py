@@ -39,8 +39,8 @@ Start = Callable[[MeshProblem, np.random.Generator], Partition]
 def content_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
     """Group training tuples whose attributes have similar values.
 
-    Each joins the first group whose leader differs from it, in every attribute, by less than a
-    quarter of the attribute's domain.
+    A tuple joins the first group whose leader (its first tuple) differs from it, in every
+    attribute, by less than a quarter of the attribute's domain.
     """
     places = np.array(
         [
@@ -71,7 +71,7 @@ def route_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
 
 
 def random_partition(tuples: int, rng: np.random.Generator) -> Partition:
-    """Return any partition."""
+    """Return a random partition."""
     groups = int(rng.integers(1, tuples + 1))
     return tuple(rng.integers(0, groups, tuples).tolist())
 

@@ -1,4 +1,4 @@
-"""When a search stops: after so many iterations, on a plateau, or when time is up."""
+"""When a search stops: after a number of iterations, on a plateau, or when time is up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Stop:
-    """Counts iterations and time; says when it is enough.
+    """Counts iterations and time, and decides when a search stops.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Stop:
         return bool(self.reason)
 
     def count(self, cost: float) -> None:
-        """Note the end of an iteration and the cost it reached."""
+        """Record the end of an iteration and the cost it reached."""
         self.iterations += 1
         if cost < self._best - 1e-12:
             self._best, self._since_best = cost, 0

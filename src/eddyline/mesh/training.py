@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
-from eddyline.attributes.partition import is_discrete
+from eddyline.attributes.kinds import is_discrete
 
 BINS_MAX = 64
 
@@ -24,8 +24,9 @@ BINS_MAX = 64
 class BinnedAttribute:
     """An attribute of the sampled rows, cut into bins that a tree may split between.
 
-    Ordered attributes (numbers, dates, timestamps) have bins of about as many rows each, bounded by
-    values that occur in the sample. Others have a bin for each value. NULL has the last bin.
+    Ordered attributes (numbers, dates, timestamps) have bins of about the same number of different
+    values, bounded by values that occur in the sample. Others have a bin for each value. NULL has
+    the last bin.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class BinnedAttribute:
         if len(distinct) % step:
             chosen = np.append(chosen, len(distinct) - 1)
         self.bounds = distinct.take(pa.array(chosen)).to_pylist()
-        # One more bin above all bounds for NaN, which no `<=` ever holds for.
+        # One more bin above all bounds for NaN, for which `<=` never holds.
         self.null_code = len(self.bounds) + 1
         ranks = pc.fill_null(pc.index_in(values, value_set=distinct), len(distinct)).to_numpy()
         self.codes = np.searchsorted(chosen, ranks).astype(np.int64)
@@ -88,7 +89,7 @@ class TrainingSet:
     attributes
         Columns that may tell classes of rows apart, by name.
     drops
-        A line for each row and a column for each operator: True where it drops the row.
+        One row for each sampled row and one column for each operator: True where it drops the row.
     cost_us
         What each operator costs, in microseconds a row.
 

@@ -1,9 +1,8 @@
 """The classifier of a mesh: a small decision tree over attributes of all types.
 
-Grown top down by information gain; a leaf is labelled by majority vote. It is written for this
-purpose, rather than taken from a library, because it splits on sets of strings and knows NULL,
-because it must grow inside Spark's workers too, and because the same tests have to be compiled into
-Spark's own expressions.
+Grown top down by information gain; a leaf is labelled by majority vote. It is not taken from a
+library because it splits on sets of strings and on NULL, must grow in Spark workers too, and has to
+be compiled into Spark expressions (`docs/decisions/0005`).
 
 References
 ----------
@@ -22,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.arrays import IntArray
-from eddyline.mesh.split import Split, best_cut, entropy_impurity, value_set
+from eddyline.mesh.cut import best_cut, entropy_impurity
+from eddyline.mesh.split import Split, value_set
 from eddyline.mesh.training import TrainingSet
 
 UNKNOWN = -1
@@ -76,11 +76,6 @@ class Tree:
     def attributes(self) -> list[str]:
         """The attributes tested, each once."""
         return list(dict.fromkeys(n.split.attribute for n in self._nodes(self.root) if n.split))
-
-    @property
-    def tests(self) -> int:
-        """How many tests there are."""
-        return sum(node.split is not None for node in self._nodes(self.root))
 
     @property
     def labels(self) -> list[int]:
@@ -166,7 +161,7 @@ class Tree:
         return found
 
     def _path_words(self, path: list[tuple[Split, bool]]) -> list[str]:
-        """Say the tests on a path, those on the values of one attribute as a single one."""
+        """Return the tests on a path as text, those on one discrete attribute as a single one."""
         words = []
         for attribute in dict.fromkeys(split.attribute for split, _ in path):
             own = [(split, holds) for split, holds in path if split.attribute == attribute]
@@ -223,7 +218,7 @@ def grow_tree(
     predicted
         The label it gives to each training row.
     depth
-        How many tests that took.
+        Number of tests that each training row takes.
 
     """
     classes = int(labels.max()) + 1 if len(labels) else 1

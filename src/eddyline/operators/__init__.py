@@ -1,4 +1,4 @@
-"""Operators that drop rows: predicates in Python and lookups. None of them knows who orders it."""
+"""Operators that drop rows: Python predicates and lookups. They do not know who orders them."""
 
 from eddyline.operators.batch import Batch, ColumnReader
 from eddyline.operators.iterator import PerBatch

@@ -1,4 +1,4 @@
-"""A batch of rows as Arrow columns, converted only where and when somebody needs it.
+"""A batch of rows as Arrow columns, converted to Python objects only where needed.
 
 A column that several Python predicates read is converted to Python objects once; a predicate that
 runs after others converts only the rows that are still alive.
@@ -69,8 +69,8 @@ class Batch:
         self.readers = readers
         self.rows = len(columns[0]) if rows is None else rows
         self._converted: dict[int, _Converted] = {}
-        #: Time spent on making Python objects. It is shared by all who read the column, so it
-        #: must not count as the cost of whoever happened to be first.
+        #: Time spent on making Python objects. All predicates that read a column share them, so
+        #: the time must not count as the cost of the predicate that happened to be first.
         self.converting_us = 0.0
 
     def arrow(self, column: int, rows: Rows | None) -> pa.Array:

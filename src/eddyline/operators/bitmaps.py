@@ -15,7 +15,7 @@ ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 def words_for(slots: int) -> int:
-    """Return how many words hold so many bits; at least one.
+    """Return the number of words that hold this many bits; at least one.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def bitmap_of(slots: Iterable[int], words: int) -> Bitmap:
 
     Examples
     --------
-    >>> slots_of(bitmap_of([3, 64], words=2))
-    array([ 3, 64])
+    >>> bitmap_of([3, 64], words=2)
+    array([8, 1], dtype=uint64)
 
     """
     bitmap = np.zeros(words, dtype=np.uint64)
@@ -45,11 +45,6 @@ def bitmap_of(slots: Iterable[int], words: int) -> Bitmap:
         word, mask = bit(slot)
         bitmap[word] |= mask
     return bitmap
-
-
-def slots_of(bitmap: Bitmap) -> IntArray:
-    """Return which bits are set, ascending."""
-    return set_bits(bitmap[None, :])[1]
 
 
 def widen(bitmaps: Bitmaps, words: int, filled: bool = False) -> Bitmaps:
@@ -80,7 +75,7 @@ def set_bits(bitmaps: Bitmaps) -> tuple[IntArray, IntArray]:
 
 
 def overlap(bitmaps: Bitmaps, mask: Bitmap) -> BoolArray:
-    """Say for each row whether it shares a bit with the mask.
+    """Return for each row whether it shares a bit with the mask.
 
     Most rows that share any show it in their first words: only the others are read to the end.
 
@@ -103,7 +98,7 @@ def overlap(bitmaps: Bitmaps, mask: Bitmap) -> BoolArray:
 
 
 class ColumnCounter:
-    """Counts for each slot in how many rows its bit is set.
+    """Counts for each slot the rows in which its bit is set.
 
     Rows are added up as numbers in binary, one bit of all sums in a bitmap: three rows of the same
     weight become their sum and their carry with five operations on whole words, and no weight
@@ -124,7 +119,7 @@ class ColumnCounter:
         self._levels: list[Bitmaps] = []  # the rows of weight 1, 2, 4, ...
 
     def add(self, bitmaps: Bitmaps) -> None:
-        """Take rows into account; what they hold afterwards means nothing."""
+        """Count rows; the array given is used as scratch space and overwritten."""
         level = bitmaps
         for weight in itertools.count():
             if weight == len(self._levels):

@@ -72,11 +72,11 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def no_keys(self) -> Any:
-        """Return an empty list of bounds, of the kind `regions` takes."""
+        """Return an empty list of bounds, as `finder` takes it."""
 
     @abc.abstractmethod
     def finder(self, keys: Any) -> Finder:
-        """Return what tells how many of the ascending keys each value has reached; -1 for NULL."""
+        """Return a function: values to the number of ascending keys each has reached; NULL: -1."""
 
 
 class Whole(Domain):
@@ -144,7 +144,7 @@ class Text(Domain):
         return constant.encode() or True
 
     def first_above(self, constant: str) -> bytes | bool | None:
-        """Return the text that follows the constant at once."""
+        """Return the smallest text above the constant."""
         return constant.encode() + b"\x00"
 
     def no_keys(self) -> Any:
@@ -176,7 +176,7 @@ def insert_key(keys: Any, at: int, key: Key) -> Any:
 
 
 def find_key(keys: Any, key: Key) -> tuple[int, bool]:
-    """Return where a key is or belongs, and whether it is there."""
+    """Return the position of a key, or where it would be inserted, and whether it is there."""
     at = (
         bisect.bisect_left(keys, key) if isinstance(keys, list) else int(np.searchsorted(keys, key))
     )

@@ -40,25 +40,27 @@ class GroupedFilter:
     Parameters
     ----------
     domain
-        What the column holds.
+        How the values of the column are ordered and compared.
     default
         The answer for slots that have no predicate here.
     words
-        How many words a bitmap has; `widen` adds more.
+        Words in a bitmap; `widen` adds more.
 
     Examples
     --------
-    >>> from eddyline.operators.bitmaps import slots_of
+    >>> from eddyline.operators.bitmaps import set_bits
     >>> from eddyline.operators.domain import Whole
     >>> ages = Whole()
     >>> group = GroupedFilter(ages, default=False)
     >>> group.add(0, ages.compare(">", 17))
     >>> group.add(1, ages.compare("<", 65) & ages.compare(">=", 18))
-    >>> [slots_of(bitmap).tolist() for bitmap in group.accepting(pa.array([17, 30, 70, None]))]
-    [[], [0, 1], [0], []]
+    >>> rows, slots = set_bits(group.accepting(pa.array([17, 30, 70, None])))
+    >>> list(zip(rows.tolist(), slots.tolist()))
+    [(1, 0), (1, 1), (2, 0)]
     >>> group.remove(0)
-    >>> [slots_of(bitmap).tolist() for bitmap in group.accepting(pa.array([17, 30, 70]))]
-    [[], [1], []]
+    >>> rows, slots = set_bits(group.accepting(pa.array([17, 30, 70])))
+    >>> list(zip(rows.tolist(), slots.tolist()))
+    [(1, 1)]
 
     """
 
@@ -78,7 +80,7 @@ class GroupedFilter:
         self._null = np.full(words, filled, dtype=np.uint64)
 
     def __len__(self) -> int:
-        """Return how many slots have a predicate here."""
+        """Return the number of slots that have a predicate here."""
         return int(np.bitwise_count(self._slots).sum())
 
     def __contains__(self, slot: int) -> bool:
@@ -95,7 +97,7 @@ class GroupedFilter:
         return sum(array.nbytes for array in arrays) + keys
 
     def load(self, predicates: Mapping[int, ValueSet]) -> None:
-        """Take in the predicates of many slots at once, into an empty filter."""
+        """Add the predicates of many slots at once, to an empty filter."""
         self._forget_derived()
         if len(self):
             raise ValueError("load fills an empty filter; use add")
@@ -112,7 +114,7 @@ class GroupedFilter:
         self._place_checkpoints()
 
     def add(self, slot: int, values: ValueSet) -> None:
-        """Take in the predicate of one slot; the rest stays as it is."""
+        """Add the predicate of one slot."""
         self._forget_derived()
         if slot in self:
             raise ValueError(f"slot {slot} has a predicate here already")
@@ -123,7 +125,7 @@ class GroupedFilter:
             self._insert(key, slot)
 
     def remove(self, slot: int) -> None:
-        """Forget the predicate of a slot; its bits become the default again."""
+        """Remove the predicate of a slot; its bits become the default again."""
         self._forget_derived()
         word, mask = bit(slot)
         self._slots[word] &= ~mask
@@ -203,7 +205,7 @@ class GroupedFilter:
         return int(self.words / WORDS_PER_SWITCH)
 
     def _switches_of(self, checkpoint: int) -> int:
-        """Return how many switches lie between a checkpoint and the last region before the next."""
+        """Return the number of switches from a checkpoint to the last region before the next."""
         begin = self._regions[checkpoint]
         is_last = checkpoint + 1 == len(self._regions)
         last = len(self._keys) if is_last else self._regions[checkpoint + 1] - 1
@@ -228,7 +230,7 @@ class GroupedFilter:
             self._null[word] ^= mask
 
     def _place_checkpoints(self) -> None:
-        """Choose the checkpoints anew and compute their bitmaps; the first is kept."""
+        """Choose new checkpoints and compute their bitmaps; the first is kept."""
         interval, chosen, since = max(1, self._interval), [0], 0
         for region in range(1, len(self._keys) + 1):
             if self._ends[region] - since > interval or self._interval == 0:
@@ -246,7 +248,7 @@ class GroupedFilter:
         self._maps = np.bitwise_xor.accumulate(maps, axis=0)
 
     def _drop_unused_keys(self) -> None:
-        """Forget bounds that no slot has any more."""
+        """Remove bounds that no slot has any more."""
         used = np.diff(self._ends) > 0
         if isinstance(self._keys, list):
             self._keys = [key for key, keep in zip(self._keys, used, strict=True) if keep]

@@ -15,7 +15,7 @@ class PerBatch:
 
     The generator answers a batch with as many pieces as it likes. If it asks for the next batch
     before it has answered this one in full (it looks ahead), it is told that there is none, so it
-    finishes what it has; it is started anew for the next batch.
+    finishes what it has; for the next batch it is started again.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class LookupTable:
         return len(self._keys)
 
     def contains(self, keys: list[pa.Array]) -> BoolArray:
-        """Say for each row whether its key is in the table."""
+        """Return for each row whether its key is in the table."""
         present = self._keys
         keys = [_as_type(key, own) for key, own in zip(keys, self._types, strict=True)]
         if len(keys) == 1:

@@ -1,4 +1,11 @@
-"""What the fabric asks of an operator."""
+"""The interface between the fabric and an operator that judges rows.
+
+A filter answers each row with one boolean. An operator that produces several rows for one, such as
+the probe of a join, needs two extensions here: `Outcome` gets the number of rows produced for each
+row asked about (`passed` is then "at least one"), and `Operator` a method that returns the produced
+rows. Orders continue to depend on `passed` and cost; the operators that must come before a probe
+are the `precedence` of `eddyline.ordering.static`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +17,16 @@ from eddyline.operators.batch import Batch
 
 
 class Outcome(NamedTuple):
-    """The verdict on some rows of a batch.
+    """The answer of an operator about some rows of a batch.
 
-    `passed` has one entry for each row asked about. `errors` holds, by position in that same
-    list of rows, the exceptions of the rows that could not be judged; they count as passed, so
-    that another operator may still drop them.
+    Parameters
+    ----------
+    passed
+        One boolean for each row asked about: True if the operator lets it through.
+    errors
+        Exceptions of the rows that could not be judged, by position in the rows asked about; None
+        if there are none. Such a row counts as passed, so that another operator may still drop it.
+
     """
 
     passed: BoolArray
@@ -22,14 +34,27 @@ class Outcome(NamedTuple):
 
 
 class Operator(abc.ABC):
-    """Judges rows of a batch.
+    """Judges rows of a batch: lets them through or drops them.
 
     Parameters
     ----------
     name
-        How reports and errors call it.
+        The name in reports and errors.
     columns
         Positions, in the batch, of the columns it reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from eddyline.operators import ColumnReader
+    >>> class NotNull(Operator):
+    ...     def evaluate(self, batch, rows):
+    ...         values = batch.arrow(self.columns[0], rows)
+    ...         return Outcome(values.is_valid().to_numpy(zero_copy_only=False))
+    >>> batch = Batch([pa.array([1, None, 3])], [ColumnReader("a")])
+    >>> NotNull("a is not null", (0,)).evaluate(batch, np.array([1, 2])).passed
+    array([False,  True])
 
     """
 
@@ -39,11 +64,21 @@ class Operator(abc.ABC):
 
     @abc.abstractmethod
     def evaluate(self, batch: Batch, rows: Rows | None) -> Outcome:
-        """Judge the given rows, ascending; None stands for all of them.
+        """Judge rows.
 
-        An operator that judges many rows in one call raises if that call fails: it cannot tell
-        which row was at fault. The caller finds out by asking again about fewer rows.
+        Parameters
+        ----------
+        batch
+            The rows, by column.
+        rows
+            Positions in the batch, ascending; None for all rows.
+
+        Raises
+        ------
+        Exception
+            Of an operator that judges many rows in one call, if that call fails: it cannot know
+            which row caused it. The caller finds out by asking again about fewer rows.
         """
 
     def close(self) -> None:  # noqa: B027  most operators hold nothing
-        """Let go of what a task opened; called at the end of each task."""
+        """Release what a task opened; called at the end of each task."""

@@ -32,9 +32,9 @@ class RowPredicate(Operator):
     function
         Called with one value for each column; None stands for NULL.
     other_answers
-        What to make of an answer that is no boolean. `refuse` it, since a function that answers
-        with a match object would otherwise silently drop every row; take it for `null`, as
-        Spark's pickled UDFs do; or `cast` it, as Spark's Arrow-optimised UDFs do.
+        What to do with an answer that is not a boolean: `refuse` it, since a function that answers
+        with a match object would otherwise silently drop every row; take it as `null`, as pickled
+        Spark UDFs do; or `cast` it, as Arrow-optimised Spark UDFs do.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RowPredicate(Operator):
         calls = self._calls(batch, rows, count)  # a generator would not survive an exception
         while len(answers) < count:
             try:
-                # On an exception the answers so far stay, and `calls` stands behind the row.
+                # On an exception the answers so far stay, and `calls` continues behind the row.
                 answers.extend(calls)
                 if len(answers) < count:  # the function raised StopIteration: `extend` ended
                     raise RuntimeError("the function raised StopIteration")

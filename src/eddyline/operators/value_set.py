@@ -1,9 +1,9 @@
 """Which values of one column a predicate accepts.
 
-All comparisons of a query with constants, on one column, come down to such a set: AND is its
-intersection, OR its union. Membership switches at each bound, and a bound is always the smallest
-value beyond it: `x > 5` over integers switches at 6. So a set is a short list of bounds, and a
-grouped filter has only one kind of thing to store.
+All comparisons of a query with constants, on one column, reduce to such a set: AND is the
+intersection, OR the union. Membership switches at each bound, and a bound is the smallest value on
+its upper side: `x > 5` over integers switches at 6. So a set is a short list of bounds, and bounds
+are all that a grouped filter stores.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ValueSet:
     null: bool = False
 
     def has(self, value: Key | None) -> bool:
-        """Say whether a value belongs."""
+        """Return True if a value belongs."""
         if value is None:
             return self.null
         crossed = bisect.bisect_right(self.bounds, value)
@@ -57,7 +57,7 @@ class ValueSet:
         return self._combine(other, lambda a, b: a or b)
 
     def __invert__(self) -> ValueSet:
-        """The values that do not belong; NULL is not turned round, as in SQL."""
+        """The values that do not belong; NULL stays as it is, as in SQL."""
         return ValueSet(self.bounds, not self.below, self.null)
 
     def _combine(self, other: ValueSet, truth: Callable[[bool, bool], bool]) -> ValueSet:
@@ -74,6 +74,5 @@ class ValueSet:
 
 
 NOTHING = ValueSet()
-EVERYTHING = ValueSet(below=True, null=True)
 NOT_NULL = ValueSet(below=True)
 ONLY_NULL = ValueSet(null=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from eddyline.arrays import BoolArray
 from eddyline.ordering.matrix_view import MatrixView
-from eddyline.ordering.policy import Change, Evidence, Policy
+from eddyline.ordering.policy import Change, Evidence
+from eddyline.ordering.profiling_policy import WindowPolicy
 from eddyline.ordering.static import ordering_cost
-from eddyline.profile import ProfileWindow
 
 
-class AGreedy(Policy):
+class AGreedy(WindowPolicy):
     """Keeps the order that Static Greedy would choose for the rows of the recent past.
 
     Dropped rows are profiled with a small probability: all filters are evaluated on them. A
@@ -20,21 +20,15 @@ class AGreedy(Policy):
 
     Parameters
     ----------
-    profile_probability
-        Share of the dropped rows that are profiled.
-    window_tuples
-        Profile tuples in the window.
-    alpha
-        Thrashing avoidance: a later filter must be better by more than 1/alpha to move forward.
-    tuples_min
-        Smallest window that a decision may rest on.
+    profile_probability, window_tuples, alpha, tuples_min
+        As for `ProfilingPolicy`; the defaults are Eddyline's own.
     gain_min
         Smallest gain, as a share of the cost of the order, that a change must promise. It keeps
-        filters that are as good as each other from changing places for ever. With 0, every
+        filters that are equally good from changing places again and again. With 0, every
         violation is corrected, as in the paper.
     watches_drift
-        Profile anew as soon as the drop rates along the order visibly change, so that a small
-        profile probability does not mean a slow reaction.
+        Profile at once when the drop rates along the order change, so that a small profile
+        probability does not mean a slow reaction.
 
     Examples
     --------
@@ -67,11 +61,7 @@ class AGreedy(Policy):
         gain_min: float = 0.01,
         watches_drift: bool = True,
     ) -> None:
-        self.check_shares(profile_probability=profile_probability, alpha=alpha)
-        self.profile_probability = profile_probability
-        self.window_tuples = window_tuples
-        self.alpha = alpha
-        self.tuples_min = min(tuples_min, window_tuples)
+        super().__init__(profile_probability, window_tuples, alpha, tuples_min)
         self.gain_min = gain_min
         self.watches_drift = watches_drift
 
@@ -85,28 +75,22 @@ class AGreedy(Policy):
         1000
 
         """
-        policy = cls(
-            profile_probability,
-            window_tuples=1000,
-            alpha=0.9,
-            tuples_min=50,
-            gain_min=0.0,
-            watches_drift=False,
-        )
+        policy = cls(profile_probability, 1000, 0.9, 50, gain_min=0.0, watches_drift=False)
         policy.on_trial = False
         return policy
 
-    def reset(self) -> None:
-        """Start with an empty window."""
-        self.window = ProfileWindow(self.filters, self.window_tuples)
+    def reset_counts(self) -> None:
+        """Start with an empty matrix view."""
         self.view = MatrixView(self.order)
+
+    def count(self, entered: BoolArray, expired: BoolArray) -> None:
+        """Update the matrix view."""
+        self.view.insert(entered)
+        self.view.delete(expired)
 
     def learn(self, evidence: Evidence) -> Change | None:
         """Update the window and the view; correct the order where the invariant is violated."""
-        expired = self.window.insert(evidence.tuples)
-        self.view.insert(evidence.tuples)
-        self.view.delete(expired)
-        if len(self.window) < self.tuples_min:
+        if not self.insert(evidence.tuples):
             return None
         position = self.view.violation(evidence.cost_us, self.alpha)
         if position is None:
@@ -128,13 +112,3 @@ class AGreedy(Policy):
             cost_before_us=cost_before_us,
             cost_after_us=cost_after_us,
         )
-
-    def evidence(self) -> BoolArray:
-        """Return the profile window."""
-        return self.window.tuples()
-
-    def teach(self, tuples: BoolArray) -> None:
-        """Fill the window with tuples from elsewhere."""
-        self.reset()
-        self.window.insert(tuples)
-        self.view.insert(self.window.tuples())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.arrays import BoolArray
-from eddyline.ordering.policy import Change, Evidence, Policy
-from eddyline.profile import ProfileWindow
+from eddyline.ordering.policy import Change, Evidence
+from eddyline.ordering.profiling_policy import WindowPolicy
 
 
-class Independent(Policy):
+class Independent(WindowPolicy):
     """Keeps the filters sorted by unconditional drop rate per unit time.
 
     Optimal for independent filters. With correlated ones it can end O(n) times worse than
@@ -18,15 +18,9 @@ class Independent(Policy):
 
     Parameters
     ----------
-    profile_probability
-        Share of the dropped rows that are profiled; lower than A-Greedy's, since no conditional
-        rates are needed.
-    window_tuples
-        Profile tuples in the window.
-    alpha
-        Thrashing avoidance: two neighbours change places only if the rates differ by more.
-    tuples_min
-        Smallest window that a decision may rest on.
+    profile_probability, window_tuples, alpha, tuples_min
+        As for `ProfilingPolicy`. Fewer rows are profiled than for A-Greedy, since no
+        conditional rates are needed.
 
     Examples
     --------
@@ -53,22 +47,19 @@ class Independent(Policy):
         alpha: float = 0.9,
         tuples_min: int = 50,
     ) -> None:
-        self.check_shares(profile_probability=profile_probability, alpha=alpha)
-        self.profile_probability = profile_probability
-        self.window_tuples = window_tuples
-        self.alpha = alpha
-        self.tuples_min = min(tuples_min, window_tuples)
+        super().__init__(profile_probability, window_tuples, alpha, tuples_min)
 
-    def reset(self) -> None:
-        """Start with an empty window."""
-        self.window = ProfileWindow(self.filters, self.window_tuples)
+    def reset_counts(self) -> None:
+        """Start with no drops counted."""
         self._drops = np.zeros(self.filters, dtype=np.int64)
 
+    def count(self, entered: BoolArray, expired: BoolArray) -> None:
+        """Update the number of tuples that each filter drops."""
+        self._drops += entered.sum(axis=0) - expired.sum(axis=0)
+
     def learn(self, evidence: Evidence) -> Change | None:
-        """Update the drop counts; sort again if two neighbours are clearly the wrong way round."""
-        expired = self.window.insert(evidence.tuples)
-        self._drops += evidence.tuples.sum(axis=0) - expired.sum(axis=0)
-        if len(self.window) < self.tuples_min:
+        """Update the drop counts; sort again if a later filter is clearly better."""
+        if not self.insert(evidence.tuples):
             return None
         rates = self._drops / evidence.cost_us
         in_order = rates[list(self.order)]
@@ -76,13 +67,3 @@ class Independent(Policy):
         if not (in_order < self.alpha * later_best).any():
             return None
         return self.change_to(np.argsort(-rates, kind="stable").tolist(), tuples=len(self.window))
-
-    def evidence(self) -> BoolArray:
-        """Return the profile window."""
-        return self.window.tuples()
-
-    def teach(self, tuples: BoolArray) -> None:
-        """Fill the window with tuples from elsewhere."""
-        self.reset()
-        self.window.insert(tuples)
-        self._drops = self.window.tuples().sum(axis=0)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import IntArray
-from eddyline.ordering.policy import Change, Evidence, Policy
+from eddyline.ordering.policy import Change, Evidence
+from eddyline.ordering.profiling_policy import ProfilingPolicy
 
 
-class LocalSwaps(Policy):
+class LocalSwaps(ProfilingPolicy):
     """Swaps two neighbours in the order when that would pay.
 
     A profiled row dropped at position i needs one extra evaluation, of the filter at i + 1, and
@@ -20,15 +21,9 @@ class LocalSwaps(Policy):
 
     Parameters
     ----------
-    profile_probability
-        Share of the dropped rows that are profiled.
-    window_tuples
-        Profile tuples in the window.
-    alpha
-        Thrashing avoidance, as in A-Greedy.
-    tuples_min
-        Smallest window that a decision may rest on. What was seen before a swap says nothing
-        about the new neighbours, so the window starts anew after each.
+    profile_probability, window_tuples, alpha, tuples_min
+        As for `ProfilingPolicy`. What was seen before a swap says nothing about the new
+        neighbours, so the window is emptied after each swap.
 
     Examples
     --------
@@ -50,19 +45,6 @@ class LocalSwaps(Policy):
 
     name = "local_swaps"
 
-    def __init__(
-        self,
-        profile_probability: float = 0.01,
-        window_tuples: int = 1000,
-        alpha: float = 0.9,
-        tuples_min: int = 50,
-    ) -> None:
-        self.check_shares(profile_probability=profile_probability, alpha=alpha)
-        self.profile_probability = profile_probability
-        self.window_tuples = window_tuples
-        self.alpha = alpha
-        self.tuples_min = min(tuples_min, window_tuples)
-
     def reset(self) -> None:
         """Start with an empty window."""
         # V[i, i] and V[i, i + 1] of the matrix view, and the counts that have to expire again.
@@ -76,7 +58,7 @@ class LocalSwaps(Policy):
         return (position + 1,) if position + 1 < self.filters else ()
 
     def learn(self, evidence: Evidence) -> Change | None:
-        """Update the two diagonals; swap the first neighbours that are the wrong way round."""
+        """Update the two diagonals; swap the first neighbours of which the later is better."""
         if self.filters < 2 or len(evidence.tuples) == 0:
             return None
         self._count(evidence)

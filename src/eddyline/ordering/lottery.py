@@ -43,8 +43,10 @@ class Lottery(Policy):
 
     name = "lottery"
     on_trial = False
+    draws_orders = True
 
     def __init__(self, window_batches: int = 16) -> None:
+        self.check_counts(window_batches=window_batches)
         self.window_batches = window_batches
 
     def reset(self) -> None:
@@ -57,7 +59,7 @@ class Lottery(Policy):
         fade = 1.0 - 1.0 / self.window_batches
         self._taken = self._taken * fade + evidence.seen
         self._dropped = self._dropped * fade + (evidence.seen - evidence.passed)
-        # Per row taken: a filter at the front is not richer for having seen more rows.
+        # Per row taken: a filter at the front must not hold more tickets for having seen more.
         tickets = (self._dropped / self._taken) / evidence.cost_us
         tickets = np.maximum(tickets, 0.01 * tickets.max() + 1e-12)
         # Drawing without replacement, in proportion to tickets, is sorting by these keys.

@@ -2,7 +2,7 @@
 
 ``V[i, j]`` is the number of profile tuples that the filter at position j drops among those that
 no filter at positions 0..i-1 drops. Correctness rests on one property: after every insert, delete
-and correction the matrix equals its recomputation from the window (`MatrixView.recompute`).
+and correction the matrix equals the matrix computed from all tuples in the window.
 
 References
 ----------
@@ -55,15 +55,6 @@ class MatrixView:
         """Discount tuples that left the window."""
         self.matrix -= self._counts(tuples)
 
-    def recompute(self, tuples: BoolArray) -> IntArray:
-        """Return what the matrix must be for a window that holds exactly these tuples."""
-        matrix = np.zeros_like(self.matrix)
-        alive = np.ones(len(tuples), dtype=bool)
-        for row, filter_ in enumerate(self.order):
-            matrix[row, row:] = tuples[alive][:, self.order[row:]].sum(axis=0)
-            alive &= ~tuples[:, filter_]
-        return matrix
-
     def violation(self, cost_us: FloatArray, alpha: float) -> int | None:
         """Return the first position where the Greedy Invariant is violated (equation 4)."""
         rates = self.matrix / cost_us[self.order]
@@ -74,7 +65,7 @@ class MatrixView:
         """Correct every violation; return the scans of the window that it took.
 
         One correction leaves the positions behind the last one it moved as they were, and one
-        batch of tuples may have put several parts of the order in the wrong.
+        batch of tuples may have caused violations in several parts of the order.
         """
         scans = 0
         while (position := self.violation(cost_us, alpha)) is not None:

@@ -1,7 +1,8 @@
 """The interface between the router and whatever decides the order of the filters.
 
 A policy never sees rows, columns or Spark: it is told what a batch showed and answers with an
-order. The router asks for `order` before each batch and calls `learn` after it.
+order. The router reads `order` before each batch and calls `learn` after it. How to write a policy
+of your own is described in `docs/adding-a-policy.md`.
 """
 
 from __future__ import annotations
@@ -78,16 +79,19 @@ class Policy(abc.ABC):
 
     """
 
-    #: How reports call it.
+    #: The name in reports.
     name: ClassVar[str] = "own policy"
     #: Share of the dropped rows to profile, 0 for none.
     profile_probability: float = 0.0
-    #: Whether there is anything to learn at all.
+    #: Whether the policy ever changes the order.
     learns: bool = True
     #: Whether the router may undo a change that turns out to cost more than what it replaced.
     on_trial: bool = True
-    #: Whether to profile anew at once when the rows visibly change, whatever the probability.
+    #: Whether the router should profile at once when drop rates change, whatever the probability.
     watches_drift: bool = False
+    #: Whether the order of a batch may be drawn at random. Such an order holds for one batch: it
+    #: is not reported as a `Change` and never on trial.
+    draws_orders: bool = False
 
     filters: int = 0
     order: tuple[int, ...] = ()
@@ -99,7 +103,7 @@ class Policy(abc.ABC):
         self.filters = filters
         self.order = tuple(range(filters)) if order is None else tuple(order)
         if sorted(self.order) != list(range(filters)):
-            raise ValueError(f"{list(self.order)} is no order of {filters} filters")
+            raise ValueError(f"{list(self.order)} is not a permutation of the {filters} filters")
         self.rng = np.random.default_rng(seed)
         self.reset()
 
@@ -110,8 +114,15 @@ class Policy(abc.ABC):
             if not 0 < share <= 1:
                 raise ValueError(f"{name} must be in (0, 1], not {share}")
 
+    @staticmethod
+    def check_counts(**counts: int) -> None:
+        """Refuse parameters that must be at least 1."""
+        for name, count in counts.items():
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, not {count}")
+
     def reset(self) -> None:  # noqa: B027  an optional hook, not a forgotten abstract method
-        """Prepare whatever the policy keeps; called by `start`."""
+        """Prepare whatever the policy keeps; called by `start`, `forget` and `adopt`."""
 
     def wanted(self, position: int) -> Sequence[int]:
         """Return the later positions to evaluate on a profiled row dropped at `position`."""
@@ -125,19 +136,19 @@ class Policy(abc.ABC):
         """
 
     def forget(self) -> None:
-        """Discard the evidence so far, because the rows are no longer what they were."""
+        """Discard what was learnt, because the rows have changed; the order stays."""
         self.reset()
 
     def adopt(self, order: Sequence[int]) -> None:
-        """Go on with an order decided elsewhere."""
+        """Continue with an order that was decided elsewhere."""
         self.order = tuple(order)
         self.reset()
 
-    def evidence(self) -> BoolArray:
+    def profile(self) -> BoolArray:
         """Return the profile tuples this policy decides on, for other routers to start from."""
         return np.zeros((0, self.filters), dtype=bool)
 
-    def teach(self, tuples: BoolArray) -> None:  # noqa: B027  optional, as above
+    def load_profile(self, tuples: BoolArray) -> None:  # noqa: B027  optional, as above
         """Start from profile tuples that another router has collected."""
 
     def change_to(self, order: Sequence[int], **numbers: Any) -> Change | None:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import IntArray
-from eddyline.ordering.policy import Change, Evidence, Policy
+from eddyline.ordering.policy import Change, Evidence
+from eddyline.ordering.profiling_policy import ProfilingPolicy
 
 
-class Sweep(Policy):
+class Sweep(ProfilingPolicy):
     """Checks the filter at one position j against all before it, then goes on to the next j.
 
     A stage ends when the filter at j turns out to belong further forward, or when enough profile
@@ -20,14 +21,11 @@ class Sweep(Policy):
 
     Parameters
     ----------
-    profile_probability
-        Share of the dropped rows that are profiled.
+    profile_probability, alpha, tuples_min
+        As for `ProfilingPolicy`.
     stage_tuples
-        Profile tuples after which a stage ends without a violation.
-    alpha
-        Thrashing avoidance, as in A-Greedy.
-    tuples_min
-        Smallest number of profile tuples that a decision may rest on.
+        Profile tuples after which a stage ends without a violation. It takes the place of
+        `window_tuples`, since Sweep counts the tuples of the current stage only.
 
     Examples
     --------
@@ -56,11 +54,8 @@ class Sweep(Policy):
         alpha: float = 0.9,
         tuples_min: int = 50,
     ) -> None:
-        self.check_shares(profile_probability=profile_probability, alpha=alpha)
-        self.profile_probability = profile_probability
-        self.stage_tuples = stage_tuples
-        self.alpha = alpha
-        self.tuples_min = min(tuples_min, stage_tuples)
+        self.check_counts(stage_tuples=stage_tuples)
+        super().__init__(profile_probability, stage_tuples, alpha, tuples_min)
 
     def reset(self) -> None:
         """Begin a sweep at the second position."""
@@ -91,7 +86,7 @@ class Sweep(Policy):
         if self._tuples < self.tuples_min:
             return None
         change = self._move_forward(evidence)
-        if change is not None or self._tuples >= self.stage_tuples:
+        if change is not None or self._tuples >= self.window_tuples:
             self._begin_stage(self.swept + 1)
         return change
 

@@ -9,7 +9,7 @@ import numpy as np
 from eddyline.arrays import FloatArray
 from eddyline.ordering.policy import Change, Evidence, Policy
 
-COST_ALIKE = 8.0  # costs up to so many times the smallest count as the same
+COST_ALIKE = 8.0  # costs up to this many times the smallest count as equal
 
 
 class Tickets(Policy):
@@ -20,7 +20,8 @@ class Tickets(Policy):
     falls below one. In place of back-pressure, tickets are divided by what the operator costs.
 
     Most batches take the operators in the order of their tickets; a share of them draws the order
-    in a lottery, in proportion to tickets, so that every operator goes on being measured.
+    in a lottery, in proportion to tickets, so that every operator continues to be measured. The
+    next batch returns to the order of the tickets, and only a change of that order is reported.
 
     Parameters
     ----------
@@ -49,21 +50,30 @@ class Tickets(Policy):
 
     name = "tickets"
     on_trial = False
+    draws_orders = True
 
     def __init__(self, lottery_share: float = 0.02, window_batches: int = 16) -> None:
         self.check_shares(lottery_share=lottery_share)
+        self.check_counts(window_batches=window_batches)
         self.lottery_share = lottery_share
         self.window_batches = window_batches
 
+    def start(
+        self, filters: int, order: Sequence[int] | None = None, seed: int | None = None
+    ) -> None:
+        """Begin with one predicate for each operator, until `weigh` is called."""
+        self._weights = np.ones(filters)
+        super().start(filters, order, seed)
+
     def reset(self) -> None:
-        """Give every operator the same tickets."""
+        """Give every operator the same tickets for each predicate that it applies."""
         self._taken = np.zeros(self.filters)
         self._kept = np.zeros(self.filters)
-        self._dear = np.ones(self.filters)
-        self._weights = np.ones(self.filters)
+        self._cost_factor = np.ones(self.filters)
+        self._ranked = self.order
 
     def weigh(self, predicates: Sequence[int]) -> None:
-        """Say how many predicates each operator applies."""
+        """Set how many predicates each operator applies."""
         self._weights = np.asarray(predicates, dtype=np.float64)
 
     def learn(self, evidence: Evidence) -> Change | None:
@@ -71,16 +81,19 @@ class Tickets(Policy):
         fade = 1.0 - 1.0 / self.window_batches
         self._taken = self._taken * fade + evidence.seen
         self._kept = self._kept * fade + (evidence.seen - evidence.passed)
-        # What an operator costs counts where it differs much: small differences come and go.
-        cheap_us = COST_ALIKE * evidence.cost_us.min()
-        self._dear = np.maximum(evidence.cost_us / cheap_us, 1.0)
+        # Costs count only where they differ much: small differences are mostly noise.
+        alike_us = COST_ALIKE * evidence.cost_us.min()
+        self._cost_factor = np.maximum(evidence.cost_us / alike_us, 1.0)
         tickets = self._tickets()
         if self.rng.random() < self.lottery_share:
             # Drawing without replacement, in proportion to tickets, is sorting by these keys.
             keys = self.rng.exponential(size=self.filters) / tickets
             self.order = tuple(np.argsort(keys).tolist())
             return None
-        return self.change_to(np.argsort(-tickets, kind="stable").tolist())
+        self.order = self._ranked  # a drawn order holds for one batch
+        change = self.change_to(np.argsort(-tickets, kind="stable").tolist())
+        self._ranked = self.order
+        return change
 
     def shares(self) -> FloatArray:
         """Return the share of all tickets that each operator holds."""
@@ -91,9 +104,9 @@ class Tickets(Policy):
         return share
 
     def _tickets(self) -> FloatArray:
-        # Per row taken: an operator at the front is not richer for having seen more rows. One not
-        # yet visited counts as one that keeps every row, so that it is tried soon.
+        # Per row taken: an operator at the front must not hold more tickets for having seen more
+        # rows. One not yet visited counts as one that keeps every row, so that it is tried soon.
         rate = (self._kept + 1.0) / (self._taken + 1.0)
-        tickets = self._weights * rate / self._dear
+        tickets = self._weights * rate / self._cost_factor
         floored: FloatArray = np.maximum(tickets, 1e-3 * tickets.max())
         return floored

@@ -1,30 +1,33 @@
-"""The overhead budget: how much time may be spent on looking instead of on filtering."""
+"""The overhead budget: how much time may be spent on profiling instead of on filtering."""
 
 from __future__ import annotations
 
-SAVED_MAX_US = 250_000.0
+BALANCE_MAX_US = 250_000.0
 CREDIT_SHARE = 0.05
-CALM_SHARE = 0.25
+DEFERRABLE_SHARE = 0.25
 
 
 class Budget:
-    """Two purses that useful work fills and profiling empties.
+    """Limits the time for profiling and learning to a share of the time for useful work.
 
-    Every microsecond of useful work adds `share` microseconds: half to the purse for regular
-    profiling, half to the purse for urgent profiling, when the rows have changed; once that one can
-    pay for the next urgent profile, everything goes to the other. Profiling may start when its
-    purse is not empty, and what it really took is paid afterwards, so that one dear profile is
-    made up for by a longer pause. An urgent profile may also be had on credit, if it costs little
-    beside the work done since the last credit. What can wait is paid from neither purse: it may
-    take a quarter of the share, of the work since it was done last. The purses are capped: a long
-    quiet time does not pay for a long splurge.
+    There are two balances, in microseconds. Every microsecond of useful work adds `share`
+    microseconds to them: half to the balance for regular profiling and half to the balance for
+    urgent profiling, which is done when the rows have changed. Once the urgent balance can pay for
+    the next urgent profile, everything goes to the regular one. Profiling may start while its
+    balance is positive, and the time that it took is subtracted afterwards, so an expensive profile
+    is followed by a longer pause. Balances are capped, so a long time without profiling does not
+    allow a long time of it.
+
+    An urgent profile that its balance cannot pay for is allowed as a credit if it costs at most 5 %
+    of the useful work since the last credit. Work that can wait is subtracted from neither balance:
+    it may take a quarter of `share` of the useful work since it was last done.
 
     Parameters
     ----------
     share
         Time for profiling and learning as a share of the time for useful work. None: unlimited.
     advance_us
-        What each purse holds at the start, so that the first rows can be learnt from at once.
+        Each balance at the start, so that the first rows can be learnt from at once.
 
     Examples
     --------
@@ -37,7 +40,7 @@ class Budget:
     True
     >>> budget.allows_urgent(300.0), budget.allows_urgent(150.0)
     (False, True)
-    >>> budget.allows_in_calm(20.0, useful_us=5_000.0)
+    >>> budget.allows_deferrable(20.0, useful_us=5_000.0)
     True
 
     """
@@ -53,11 +56,11 @@ class Budget:
         self._is_urgent = False
 
     def forgo_advance(self) -> None:
-        """Begin with nothing for regular profiling, as where somebody else has learnt already."""
+        """Start regular profiling without an advance, because another router has learnt already."""
         self._regular_us = min(self._regular_us, 0.0)
 
     def earn(self, useful_us: float) -> None:
-        """Add the budget's share of useful work."""
+        """Add the share of some useful work to the balances."""
         if self.share is None:
             return
         self._useful_since_credit_us += useful_us
@@ -65,23 +68,23 @@ class Budget:
         if self._urgent_us < self._urgent_wanted_us:
             self._urgent_us += earned_us / 2
             earned_us /= 2
-        self._regular_us = min(self._regular_us + earned_us, SAVED_MAX_US)
+        self._regular_us = min(self._regular_us + earned_us, BALANCE_MAX_US)
 
     def pay(self, spent_us: float) -> None:
-        """Take out what the profiling that was allowed last really took."""
+        """Subtract the time of the profiling that was allowed last."""
         if self._is_urgent:
             self._urgent_us -= spent_us
-            self._urgent_wanted_us = min(spent_us, SAVED_MAX_US)
+            self._urgent_wanted_us = min(spent_us, BALANCE_MAX_US)
         else:
             self._regular_us -= spent_us
 
     def allows(self) -> bool:
-        """Say whether regular profiling may go on."""
+        """Return True if regular profiling may be done now."""
         self._is_urgent = False
         return self.share is None or self._regular_us > 0
 
     def allows_urgent(self, expected_us: float) -> bool:
-        """Say whether urgent profiling, expected to take so long, may be done."""
+        """Return True if urgent profiling that is expected to take this long may be done now."""
         self._is_urgent = True
         if self.share is None or self._urgent_us >= expected_us:
             return True
@@ -90,6 +93,14 @@ class Budget:
         self._useful_since_credit_us = 0.0
         return True
 
-    def allows_in_calm(self, expected_us: float, useful_us: float) -> bool:
-        """Say whether what can wait may be done, after so much work since the last time."""
-        return self.share is None or expected_us <= CALM_SHARE * self.share * useful_us
+    def allows_deferrable(self, expected_us: float, useful_us: float) -> bool:
+        """Return True if work that can wait may be done now.
+
+        Parameters
+        ----------
+        expected_us
+            The time it is expected to take.
+        useful_us
+            Useful work since it was last done.
+        """
+        return self.share is None or expected_us <= DEFERRABLE_SHARE * self.share * useful_us

@@ -6,22 +6,23 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 
-CALLS_BETWEEN = 4  # a few more calls hardly move a median, and sorting them all takes time
+CALLS_BETWEEN = 4  # calls between two medians: a few calls hardly move it, and sorting takes time
 CALLS_SETTLED = 4
-PACE_MAX = 4.0
+SLOWDOWN_MAX = 4.0
 
 
 class CostModel:
     """Microseconds a row of one predicate: the median over its recent calls.
 
-    Calls count by their rows: one on a handful of rows is mostly the cost of calling at all, which
-    is paid wherever the predicate stands in the order. (Charged with that, a predicate would look
-    expensive for being last, and stay last for looking expensive.)
+    Calls are weighted by their rows. The time of a call on few rows is mostly the fixed cost of a
+    call, which does not depend on the predicate's place in the order. (If it counted fully, a
+    predicate would look expensive for being last, and stay last for looking expensive:
+    `docs/decisions/0003`.)
 
     Parameters
     ----------
     calls
-        How many of the newest calls count.
+        Number of newest calls that count.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class CostModel:
 
     @property
     def settled(self) -> bool:
-        """Whether a first call that was out of the ordinary no longer matters."""
+        """Whether there were enough calls for an unusual first one not to matter."""
         return len(self._calls) >= CALLS_SETTLED
 
     def add(self, rows: int, elapsed_us: float) -> None:
@@ -72,23 +73,23 @@ class CostModel:
 
 
 class Costs:
-    """What several predicates cost beside each other, on a machine that does other things too.
+    """What several predicates cost in comparison, on a machine that runs other things too.
 
     A machine that is slower for a second makes one predicate look expensive beside another that was
-    measured a second earlier. So what counts is how predicates compare that were called one right
-    after the other: each call is charged at the pace of its turn, which is the time that the turn
-    took in comparison with what its calls were thought to cost.
+    measured a second earlier. Therefore only calls of the same batch are compared: the time of each
+    call is divided by the slowdown factor of its batch, which is the measured time of all calls of
+    the batch divided by their expected time.
 
     Parameters
     ----------
     count
-        Of the predicates.
+        Number of predicates.
 
     Examples
     --------
     >>> costs = Costs(2)
     >>> for slower in (1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 3.0):
-    ...     costs.add_turn([(0, 1000, 2000.0 * slower), (1, 100, 300.0 * slower)])
+    ...     costs.add_batch([(0, 1000, 2000.0 * slower), (1, 100, 300.0 * slower)])
     >>> [round(us, 2) for us in costs.per_row_us()]
     [2.0, 3.0]
 
@@ -96,28 +97,32 @@ class Costs:
 
     def __init__(self, count: int) -> None:
         self._models = [CostModel() for _ in range(count)]
-        self._pace = 1.0
-        self._paces: deque[float] = deque([1.0], maxlen=32)
+        self._slowdown = 1.0
+        self._slowdowns: deque[float] = deque([1.0], maxlen=32)
 
-    def add_turn(self, calls: Sequence[tuple[int, int, float]]) -> None:
-        """Take calls into account that came one after the other: predicate, rows, microseconds."""
+    def add_batch(self, calls: Sequence[tuple[int, int, float]]) -> None:
+        """Take the calls of one batch into account: predicate, rows, microseconds."""
         expected_us = elapsed_us = 0.0
         for number, rows, us in calls:
             model = self._models[number]
             if model.settled:
                 expected_us += rows * model.per_row_us
                 elapsed_us += us
-        self._pace = elapsed_us / expected_us if expected_us and elapsed_us else 1.0
-        self._pace = min(max(self._pace, 1 / PACE_MAX), PACE_MAX)
-        self._paces.append(self._pace)
+        slowdown = elapsed_us / expected_us if expected_us and elapsed_us else 1.0
+        self._slowdown = min(max(slowdown, 1 / SLOWDOWN_MAX), SLOWDOWN_MAX)
+        self._slowdowns.append(self._slowdown)
         for call in calls:
             self.add(*call)
 
     def add(self, number: int, rows: int, elapsed_us: float) -> None:
-        """Take one call into account that came right after the last turn."""
-        self._models[number].add(rows, elapsed_us / self._pace)
+        """Take one more call into account, right after the last batch, at its slowdown factor."""
+        self._models[number].add(rows, elapsed_us / self._slowdown)
 
     def per_row_us(self) -> list[float | None]:
-        """Return the cost of one row for each predicate, at the usual pace; None if not known."""
-        usual = statistics.median(self._paces)
+        """Return the cost of one row for each predicate, None if unknown.
+
+        The costs are multiplied by the median slowdown factor of recent batches, so that they are
+        those of the machine as it usually is.
+        """
+        usual = statistics.median(self._slowdowns)
         return [usual * model.per_row_us if model.known else None for model in self._models]

@@ -10,15 +10,15 @@ from eddyline.arrays import BoolArray
 class ProfileWindow:
     """A ring buffer of profile tuples.
 
-    A profile tuple has one boolean per filter: does that filter drop the row? Only rows that
+    A profile tuple has one boolean per filter: whether the filter drops the row. Only rows that
     some filter drops are profiled, so every tuple has at least one True.
 
     Parameters
     ----------
     filters
-        How many filters there are.
+        Number of filters.
     tuples_max
-        How many tuples the window holds. A tuple that no longer fits expires, oldest first.
+        Number of tuples that the window holds. When it is full, the oldest tuples expire.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class ProfileWindow:
         """Insert tuples, oldest first; return those that expired, in the order they came."""
         tuples = np.asarray(tuples, dtype=bool).reshape(-1, self._ring.shape[1])
         inserted = len(tuples)
-        surplus = max(0, inserted - self.tuples_max)  # these pass straight through
+        surplus = max(0, inserted - self.tuples_max)  # these expire at once
         kept = tuples[surplus:]
         overflow = max(0, self._count + len(kept) - self.tuples_max)
         expired = self._ring[(self._oldest + np.arange(overflow)) % self.tuples_max]

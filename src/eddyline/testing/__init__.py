@@ -1,1 +1,1 @@
-"""Seeded synthetic data, for tests, benchmarks, the demo and anybody's own experiments."""
+"""For tests, benchmarks, the demo and your own experiments: seeded data, checks of policies."""

@@ -8,16 +8,16 @@ from eddyline.ordering.policy import Change, Evidence, Policy
 
 
 class Momentum(Policy):
-    """Ranks the filters anew after every so many rows, keeping a part of the old rank.
+    """Ranks the filters again after each round of rows, keeping a part of the old rank.
 
     One row in a thousand is evaluated by all filters. At the end of a round each filter's rank is
     its cost divided by its drop rate, mixed with its rank of the round before, and the statistics
-    start from nothing.
+    are reset.
 
     Parameters
     ----------
     collect_rate
-        One row in so many is evaluated by all filters.
+        Rows for each row that is evaluated by all filters.
     calculate_rows
         Rows in a round.
     momentum

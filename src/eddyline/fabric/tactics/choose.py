@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eddyline.content.learns import ContentOptions
-from eddyline.errors import InvalidPolicyError
+from eddyline.content import ContentOptions
 from eddyline.fabric.tactics.content import ContentTactic
 from eddyline.fabric.tactics.mesh import MeshTactic
 from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.fabric.tactics.tactic import SegmentContext, Tactic
 from eddyline.mesh import MeshOptions
-from eddyline.ordering import POLICIES, Policy, make_policy
+from eddyline.ordering import Policy, resolve_policy
 
 #: A name, a policy that orders filters, or options of a tactic that finds classes of rows.
 RoutingPolicy = str | Policy | ContentOptions | MeshOptions
 
-POLICY_NAMES = ("auto", *POLICIES, "content", "mesh")
+#: Names of the policies that find classes of rows, besides those that order filters.
+CLASS_POLICIES = ("content", "mesh")
 
 
 def check_policy(policy: object) -> None:
@@ -29,22 +29,16 @@ def check_policy(policy: object) -> None:
     Traceback (most recent call last):
     ...
     eddyline.errors.InvalidPolicyError: unknown policy 'fastest'; choose one of auto, as_written, \
-agreedy, sweep, independent, local_swaps, lottery, content, mesh, or pass a Policy object
+agreedy, sweep, independent, local_swaps, lottery, tickets, content, mesh, or pass a Policy object
 
     """
-    if finds_classes(policy):
-        return
-    if isinstance(policy, str) and policy not in POLICIES:
-        names = ", ".join(POLICY_NAMES)
-        raise InvalidPolicyError(
-            f"unknown policy {policy!r}; choose one of {names}, or pass a Policy object"
-        )
-    make_policy(policy)
+    if not finds_classes(policy):
+        resolve_policy(policy, CLASS_POLICIES)
 
 
 def finds_classes(policy: object) -> bool:
     """Whether the policy looks at attributes of rows."""
-    return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", "content", "mesh")
+    return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", *CLASS_POLICIES)
 
 
 def policy_name(policy: RoutingPolicy) -> str:
@@ -84,7 +78,7 @@ def make_tactic(
     if can_classify and (policy == "content" or isinstance(policy, ContentOptions)):
         options = policy if isinstance(policy, ContentOptions) else ContentOptions()
         return ContentTactic(context, attributes, options)
-    ordering = make_policy("auto" if finds_classes(policy) else policy)
+    ordering = resolve_policy("auto" if finds_classes(policy) else policy)
     ordering.start(len(context.array), seed=seeds[0])
     if can_classify and finds_classes(policy):
         mesh_options = policy if isinstance(policy, MeshOptions) else MeshOptions()

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray, FloatArray, Rows
-from eddyline.attributes.screening import useless_attribute
-from eddyline.mesh import Found, Mesh, MeshOptions, Progress, TrainingSet, find_mesh
+from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
+from eddyline.mesh import Mesh, MeshOptions, Progress, SearchResult, TrainingSet, find_mesh
 from eddyline.operators import Batch
 
 WINDOW_ROWS = 1_000
@@ -110,7 +110,7 @@ class ClassSearch:
         for name in self.attributes:
             collected = pa.concat_arrays([part[name] for part, _, _ in self._window])
             values = collected.take(pa.array(arrival))
-            reason = useless_attribute(values)
+            reason = screen_attribute(values)
             if reason is None:
                 columns[name] = values
                 self.rejected.pop(name, None)
@@ -124,7 +124,7 @@ class ClassSearch:
         seconds_max: float | None,
         current: Mesh | None = None,
         progress: Progress | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for a mesh among the rows of the window, for at most so long."""
         self.searches += 1
         self.searched_rows, self._new_rows = self._row_count, 0
@@ -137,7 +137,7 @@ class ClassSearch:
         used = result.mesh.tree.attributes if result.mesh else []
         for attribute in training.columns:
             if attribute not in used:
-                self.rejected[attribute] = "tells nothing that pays"
+                self.rejected[attribute] = NOT_WORTH_ITS_COST
             else:
                 self.rejected.pop(attribute, None)
         return result

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from eddyline.arrays import BoolArray, IntArray, Rows
-from eddyline.content import ContentLearns
-from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions
+from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
 from eddyline.fabric.knowledge import ContentKnowledge, Knowledge
 from eddyline.fabric.ledger import ChunkOutcome
 from eddyline.fabric.operator_array import RouteTrace

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import BoolArray, IntArray, Rows
-from eddyline.content import ContentLearns
-from eddyline.content.learns import NO_ATTRIBUTE, ContentOptions
+from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
 from eddyline.fabric.operator_array import RouteTrace
 from eddyline.fabric.tactics.content_routes import PartitionedAttributes
 from eddyline.fabric.tactics.tactic import SegmentContext
@@ -138,7 +137,7 @@ class ContentCounts:
             if attribute in useless:
                 self._content.pruned_attributes[attribute] = True
             elif self._content.pruned_attributes[attribute]:
-                self._content.take_up(attribute)
+                self._content.reconsider(attribute)
         reasons = {self._attributes.names[attribute]: why for attribute, why in useless.items()}
         if reasons.keys() != self.rejected.keys():
             self._context.write(AttributesScreened(rejected=dict(reasons)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eddyline.arrays import FloatArray, IntArray
-from eddyline.content.learns import ContentOptions
+from eddyline.content import ContentOptions
 from eddyline.fabric.operator_array import RouteTrace
 
 PROBABILITY_MIN = 0.01

@@ -8,9 +8,8 @@ import numpy as np
 
 from eddyline.arrays import FloatArray, IntArray, Rows
 from eddyline.attributes.partition import AttributePartition
-from eddyline.attributes.screening import useless_attribute
-from eddyline.content import ContentLearns
-from eddyline.content.learns import NO_ATTRIBUTE, routes_by_rank
+from eddyline.attributes.screening import screen_attribute
+from eddyline.content import NO_ATTRIBUTE, ContentLearns, routes_by_rank
 from eddyline.operators import Batch
 
 RUSTER_ROWS_MIN = 64
@@ -42,7 +41,7 @@ class PartitionedAttributes:
     def screen(self, batch: Batch, rows: Rows) -> dict[int, str]:
         """Return the attributes that cannot classify rows, by these rows, and why."""
         reasons = {
-            attribute: useless_attribute(batch.arrow(column, rows))
+            attribute: screen_attribute(batch.arrow(column, rows))
             for attribute, column in enumerate(self._columns)
         }
         return {attribute: why for attribute, why in reasons.items() if why is not None}

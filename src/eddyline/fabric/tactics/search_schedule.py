@@ -54,7 +54,7 @@ class SearchSchedule:
         budget = self._ledger.budget
         if self.is_urgent or class_search.is_early:
             return budget.allows_urgent(self._booked_us)
-        return budget.allows_in_calm(self._booked_us, self._useful_us)
+        return budget.allows_deferrable(self._booked_us, self._useful_us)
 
     def begin(self, class_search: ClassSearch) -> None:
         """Start to time a search."""

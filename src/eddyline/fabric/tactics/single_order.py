@@ -208,7 +208,7 @@ class SingleOrder:
         """Return the evaluations a row needs in an order, on the rows that spoke against it."""
         rows = max(evidence.rows, 1)
         in_last_chunk = evidence.seen / rows
-        tuples = self.policy.evidence()
+        tuples = self.policy.profile()
         if len(tuples) == 0:
             return in_last_chunk
         kept_share = float(evidence.passed[order[-1]]) / rows
@@ -240,7 +240,7 @@ class SingleOrder:
         """Start with the order that is best for these rows."""
         dropped = drops[drops.any(axis=1)]
         self.policy.adopt(static_greedy(drops, self._array.cost_us()))
-        self.policy.teach(dropped)
+        self.policy.load_profile(dropped)
         self._context.baseline.learn(dropped)
 
     def snapshot(self) -> OrderKnowledge:
@@ -248,7 +248,7 @@ class SingleOrder:
         return OrderKnowledge(
             tuple(self.policy.order),
             self._context.known_costs_us(),
-            self.policy.evidence(),
+            self.policy.profile(),
             self._drift.snapshot(),
         )
 
@@ -260,7 +260,7 @@ class SingleOrder:
         self._context.restore_costs(knowledge.cost_us)
         if isinstance(knowledge, ContentKnowledge):
             return
-        self.policy.teach(knowledge.tuples)
+        self.policy.load_profile(knowledge.tuples)
         if knowledge.expected is not None and len(knowledge.tuples) >= BURST_TUPLES_MIN:
             # No burst for the first rows: if they have changed, the detector will notice.
             self._drift.restore(knowledge.expected)

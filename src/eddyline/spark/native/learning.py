@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from eddyline.attributes.screening import useless_attribute
-from eddyline.mesh import Found, MeshOptions, Progress, TrainingSet, find_mesh
+from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
+from eddyline.mesh import MeshOptions, Progress, SearchResult, TrainingSet, find_mesh
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ def learn_native(
     options: MeshOptions,
     seed: int | None,
     progress: Progress | None = None,
-) -> tuple[Found, TrainingSet, dict[str, str]]:
+) -> tuple[SearchResult, TrainingSet, dict[str, str]]:
     """Evaluate all conditions on the sample, time each of them, and search for a mesh.
 
     Returns
@@ -51,7 +51,7 @@ def learn_native(
     rejected: dict[str, str] = {}
     for number, name in enumerate(attributes):
         values = _plain(table.column(number))
-        why = useless_attribute(values)
+        why = screen_attribute(values)
         if why is None:
             columns[name] = values
         else:
@@ -71,7 +71,7 @@ def learn_native(
     training = TrainingSet(columns, ~passed, cost_us)
     result = find_mesh(training, options, seed, progress)
     used = result.mesh.tree.attributes if result.mesh else []
-    rejected |= {name: "tells nothing that pays" for name in columns if name not in used}
+    rejected |= {name: NOT_WORTH_ITS_COST for name in columns if name not in used}
     return result, training, rejected
 
 

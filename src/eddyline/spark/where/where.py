@@ -63,8 +63,8 @@ def where(
         the data drifts, and an order for each class of rows where that pays. `mesh`: classes from
         the start, found in a sample; native conditions are routed too, inside the JVM. `content`:
         content-based routing. For one order only: `agreedy`, `sweep`, `independent`,
-        `local_swaps`, `lottery`, `as_written`, or a `Policy` object. Options of a search for
-        classes (`el.MeshOptions`, `el.ContentOptions`) may be given instead of a name.
+        `local_swaps`, `lottery`, `tickets`, `as_written`, or a `Policy` object. Options of a
+        search for classes (`el.MeshOptions`, `el.ContentOptions`) may be given instead of a name.
     on_error
         What becomes of a row on which a predicate raised and which no other predicate drops:
         `raise` fails the job and names predicate and row, `drop` and `keep` continue.

@@ -1,0 +1,43 @@
+"""What kind of column this is: values to tell apart, or a magnitude."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.arrays import FloatArray
+
+DISTINCT_MAX = 200  # an integer column with more different values in a sample is continuous
+
+
+def is_discrete(values: pa.Array) -> bool:
+    """Return True if an attribute has values to tell apart rather than a magnitude.
+
+    Examples
+    --------
+    >>> is_discrete(pa.array(["a"])), is_discrete(pa.array([1.5])), is_discrete(pa.array([1, 2]))
+    (True, False, True)
+
+    """
+    kind = values.type
+    if pa.types.is_integer(kind):
+        return bool(pc.count_distinct(values).as_py() <= DISTINCT_MAX)
+    is_continuous = (
+        pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
+    )
+    return not is_continuous
+
+
+def to_numbers(values: pa.Array) -> FloatArray:
+    """Return numbers, dates or timestamps as floating-point numbers; NULL becomes NaN.
+
+    Examples
+    --------
+    >>> to_numbers(pa.array([1, None])).tolist()
+    [1.0, nan]
+
+    """
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    numbers: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers

@@ -144,7 +144,7 @@ def test_demo_runs_and_follows_the_drift(tmp_path) -> None:
     assert "<table>" in page.read_text()
 
 
-EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "alerts"
+EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "alerts"
 
 
 def start_example(folder: pathlib.Path, *options: str) -> subprocess.Popen[str]:

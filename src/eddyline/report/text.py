@@ -42,12 +42,13 @@ def render(document: Document) -> RenderableType:
     for block in document.blocks:
         if not (isinstance(before, str) and isinstance(block, str)):
             parts.append(Text())
-        parts.append(_render_block(block))
+        parts.append(render_block(block))
         before = block
     return Group(*parts)
 
 
-def _render_block(block: str | Table | Items) -> RenderableType:
+def render_block(block: str | Table | Items) -> RenderableType:
+    """Return one block of a document as something a Rich console can print."""
     if isinstance(block, str):
         return plain(block)
     shown = _FittedTable(block) if isinstance(block, Table) else _bulleted(block.lines)

@@ -101,7 +101,7 @@ def test_bench_agreedy_writes_its_numbers(tmp_path) -> None:
 def test_bench_names_the_parts_there_are() -> None:
     result = runner.invoke(app, ["bench", "where", "--only", "two"])
     assert result.exit_code == 1
-    assert "no part 'two'; there are stationary" in " ".join(result.output.split())
+    assert "no part 'two'; its parts are stationary" in " ".join(result.output.split())
 
 
 def test_a_part_of_a_benchmark_leaves_the_numbers_of_others_in_the_file(tmp_path) -> None:
@@ -178,7 +178,7 @@ def test_run_runs_the_example_stops_when_told_to_and_goes_on(tmp_path) -> None:
     assert first.returncode == 0, shown
     assert "micro-batch 2: 12 rows" in shown
     assert "bright: {'room':" in shown
-    assert "stopping; what this interrupts is run again" in shown
+    assert "stopping; an interrupted micro-batch is run again" in shown
     assert "5 queries" in shown
     assert list((folder / "left_on").glob("*.csv"))
     # Edited and started again: what the file says now, from where it was.

@@ -1,4 +1,4 @@
-# Everything runs in a virtual environment of the project's own; nothing has to be installed by hand.
+# Everything runs in the project's own virtual environment; nothing has to be installed by hand.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test lint bench docs clean
+.PHONY: help setup java demo unit test slow lint bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,11 +20,17 @@ $(READY): pyproject.toml scripts/make-venv.sh
 	@PYTHON="$(PYTHON)" sh scripts/make-venv.sh $(VENV)
 	@touch $@
 
-demo: setup  ## the main job on an embedded local Spark, in about a minute
+demo: setup  ## a tour on an embedded local Spark, in about a minute
 	@$(BIN)/eddyline demo
 
+unit: $(READY)  ## the tests that need no Spark, in about a minute
+	@$(BIN)/python -m pytest -m "not spark and not slow"
+
 test: setup lint  ## lint, types, layers, unit and Spark tests, doctests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not slow"
+
+slow: setup  ## the long rounds that `make test` leaves out
+	@$(BIN)/python -m pytest -m slow
 
 lint: $(READY)  ## style, types, and the layers of the package
 	@$(BIN)/ruff check .
@@ -44,5 +50,5 @@ bench: setup  ## run every benchmark and write its numbers under artifacts/ (DAT
 docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md
 	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md
 
-clean:  ## remove what was built
+clean:  ## remove the virtual environment and everything built
 	rm -rf $(VENV) artifacts build dist spark-warehouse

@@ -1,8 +1,10 @@
-"""One Spark session for all tests, and for the examples in docstrings and in the README."""
+"""One Spark session for all tests and examples, and the marker of everything that needs it."""
 
 from __future__ import annotations
 
+import ast
 import os
+import pathlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
+SPARK_TESTS = pathlib.Path(__file__).parent / "tests" / "spark"
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +36,28 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _spark_in_doctests(request: pytest.FixtureRequest) -> None:
-    """Give an example that mentions `spark` the session of the tests."""
-    item = request.node
-    if not isinstance(item, pytest.DoctestItem) or item.dtest is None:
-        return
-    if any("spark" in example.source for example in item.dtest.examples):
-        item.dtest.globs["spark"] = request.getfixturevalue("spark")
+    """Give examples that use the name `spark` the session of the tests."""
+    if isinstance(request.node, pytest.DoctestItem) and _names_spark(request.node):
+        request.node.dtest.globs["spark"] = request.getfixturevalue("spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs Spark: `-m "not spark"` then runs without a JVM."""
+    for item in items:
+        if SPARK_TESTS in item.path.parents or _uses_session(item):
+            item.add_marker(pytest.mark.spark)
+
+
+def _uses_session(item: pytest.Item) -> bool:
+    if isinstance(item, pytest.DoctestItem):
+        return _names_spark(item)
+    return "spark" in getattr(item, "fixturenames", ())
+
+
+def _names_spark(item: pytest.DoctestItem) -> bool:
+    """Whether an example uses the name `spark`, rather than the word in a string or a module."""
+    return item.dtest is not None and any(
+        isinstance(node, ast.Name) and node.id == "spark"
+        for example in item.dtest.examples
+        for node in ast.walk(ast.parse(example.source))
+    )

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Spark 4 needs Java 17 or newer. Say exactly how to get it; on Debian, as root, get it.
+# Spark 4 needs Java 17 or newer. On Debian, as root, install it; elsewhere print how to get it.
 set -eu
 
 java_major() {
@@ -29,6 +29,6 @@ Spark needs Java 17 or newer${major:+, and this machine has Java $major}. To get
   Fedora, RHEL     sudo dnf install java-17-openjdk-headless
   macOS            brew install openjdk@17
   conda            conda install -c conda-forge openjdk=17
-Then run this again. If several are installed, point JAVA_HOME at the one to use.
+Then run this again. If several versions are installed, set JAVA_HOME to the one to use.
 TEXT
 exit 1

@@ -5,6 +5,7 @@ the query runs.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from eddyline.content import ContentOptions
@@ -14,6 +15,7 @@ from eddyline.errors import (
     InvalidPolicyError,
     InvalidPredicateError,
     LookupTableError,
+    MissingSparkError,
     PredicateFailedError,
     QueryError,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "LookupTableError",
     "Lottery",
     "MeshOptions",
+    "MissingSparkError",
     "Policy",
     "PredicateFailedError",
     "QueryError",
@@ -74,7 +77,7 @@ __all__ = [
     "where",
 ]
 
-#: What only the driver uses.
+#: Names that only the driver uses, and the modules that define them.
 _HOME_OF = {
     "Engine": "eddyline.spark.engine.engine",
     "Report": "eddyline.report.model",
@@ -90,14 +93,17 @@ _HOME_OF = {
 if not TYPE_CHECKING:  # a type checker should go by the imports above
 
     def __getattr__(name: str) -> Any:
-        """Import a public name of the driver's when it is first used.
+        """Import a driver-side name when it is first used.
 
-        Every new Python worker of Spark's imports this package, and its first rows wait for it; a
-        worker needs neither the SQL parser nor the reports.
+        Every new Python worker imports this package before its first row, and needs neither the
+        SQL parser nor the reports (docs/decisions/0014).
         """
         if name not in _HOME_OF:
             raise AttributeError(f"module 'eddyline' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+        home = _HOME_OF[name]
+        if home.startswith("eddyline.spark.") and find_spec("pyspark") is None:
+            raise MissingSparkError
+        value = globals()[name] = getattr(import_module(home), name)
         return value
 
 

@@ -1,18 +1,28 @@
-"""Every error that Eddyline raises on purpose, so that a caller can catch them by kind."""
+"""Every error that Eddyline raises on purpose, so that callers can catch them by kind."""
 
 from __future__ import annotations
 
 
 class EddylineError(Exception):
-    """Base of all errors raised by Eddyline. The message names what was wrong and the fix."""
+    """Base of all errors raised by Eddyline. The message names the problem and the fix."""
+
+
+class MissingSparkError(EddylineError, ImportError):
+    """A part of Eddyline that runs on Spark is used, and PySpark is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "PySpark is not installed, and this part of Eddyline runs on it: "
+            'pip install "eddyline[spark]"'
+        )
 
 
 class InvalidPredicateError(EddylineError, ValueError):
-    """A predicate cannot be used as it was given: wrong kind, arity, return type or column."""
+    """A predicate cannot be used as given: wrong kind, arity, return type or column."""
 
 
 class WrongAnswerError(EddylineError, TypeError):
-    """A predicate answered a row with something that is no boolean."""
+    """A predicate answered a row with something other than a boolean or None."""
 
 
 class InvalidPolicyError(EddylineError, ValueError):
@@ -20,7 +30,7 @@ class InvalidPolicyError(EddylineError, ValueError):
 
 
 class LookupTableError(EddylineError, ValueError):
-    """The table of a lookup cannot be shipped: too large, streaming, or keys that do not fit."""
+    """The table of a lookup is too large, streaming, or has keys of the wrong type."""
 
 
 class PredicateFailedError(EddylineError, RuntimeError):
@@ -28,8 +38,8 @@ class PredicateFailedError(EddylineError, RuntimeError):
 
 
 class QueryError(EddylineError, ValueError):
-    """A query cannot be taken: its SQL is wrong, or asks for what is not supported."""
+    """The SQL of a query is wrong, or uses something that is not supported."""
 
 
 class EngineError(EddylineError, RuntimeError):
-    """An engine cannot do what it was asked, or had to stop."""
+    """An engine cannot do what was asked of it, or had to stop."""

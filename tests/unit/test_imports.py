@@ -1,9 +1,11 @@
-"""The public names, and that a new worker does not import what only the driver needs."""
+"""The public names, the version, and what is imported when."""
 
 from __future__ import annotations
 
+import pathlib
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -28,5 +30,29 @@ def test_a_worker_imports_neither_the_sql_parser_nor_reports_nor_the_driver(modu
         [sys.executable, "-c", source], capture_output=True, text=True, check=True
     ).stdout.split()
     assert module in imported
-    unwanted = {"sqlglot", "rich", "eddyline.report.model", "eddyline.spark.where.where"}
+    unwanted = {"sqlglot", "rich", "eddyline.report", "eddyline.spark.where.where"}
     assert not unwanted & {*imported}
+
+
+@pytest.mark.parametrize("name", ["where", "Where", "udf", "lookup", "Engine", "Run", "callback"])
+def test_without_pyspark_a_name_that_needs_it_says_how_to_get_it(name: str) -> None:
+    source = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import eddyline as el\n"
+        "el.AGreedy, el.MeshOptions, el.Report\n"  # these need no Spark
+        f"try:\n    from eddyline import {name}\n"
+        "except ImportError as error:\n"
+        "    assert isinstance(error, el.MissingSparkError)\n"
+        "    print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert 'pip install "eddyline[spark]"' in run.stdout
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    project = tomllib.loads((pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["project"]["dynamic"] == ["version"]
+    source = pathlib.Path(el.__file__).read_text()
+    assert project["tool"]["hatch"]["version"]["path"].endswith("eddyline/__init__.py")
+    assert f'__version__ = "{el.__version__}"' in source

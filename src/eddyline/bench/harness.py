@@ -1,7 +1,8 @@
-"""What all benchmarks share: variants run in turn, a control, an environment, a JSON file.
+"""What all benchmarks share: interleaved variants, a control, the environment, a JSON file.
 
-Timings on a shared machine are noisy. Variants are therefore run in turn (A, B, A, B, ...) and
-compared round by round; reported is the median of the ratios, beside that of a variant to itself.
+Timings on a shared machine are noisy. Variants are therefore interleaved (A, B, A, B, ...) and
+compared round by round. The median of the ratios is reported, beside a control: the ratio of a
+variant to itself.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from eddyline.errors import EddylineError
+from eddyline.report.document import Column, Table
+from eddyline.report.text import render_block
 
 PACKAGES = ("eddyline", "pyspark", "pyarrow", "numpy", "pandas")
 
@@ -41,9 +43,11 @@ class Result:
     value, unit
         The number. Ratios of times have the unit "x".
     baseline
-        What it was compared with, as a person would say it; or the baseline's own number.
+        What it was compared with, in words, or the number of the baseline.
     paper
-        The figure that the paper reports for the same quantity, if it does.
+        The number that the paper reports for the same quantity, if any.
+    part
+        The part of the benchmark that measured it.
 
     """
 
@@ -57,24 +61,26 @@ class Result:
 
 @dataclass
 class Bench:
-    """What a benchmark was asked for, its results so far, and its progress bar.
+    """Options of a benchmark, its results so far, and its progress bar.
 
     Parameters
     ----------
     name
-        Of the benchmark.
+        Name of the benchmark.
     seed
-        For everything random.
+        Seed of everything random.
     quick
-        Less data: shows that it works, the numbers are rough.
+        Whether to use less data: shows that it works, the numbers are rough.
     rounds
-        Of each timed comparison.
+        Rounds of each timed comparison.
     data
         Folder with real data.
     only
-        The one part to run; the numbers of other parts in the file are kept.
+        The only part to run; the file keeps the numbers of the other parts.
     json
-        The file that gets the numbers, each as soon as it is measured.
+        File for the numbers; each is written as soon as it is measured.
+    console, results
+        Where progress is shown, and the numbers measured so far.
 
     """
 
@@ -91,10 +97,10 @@ class Bench:
     _kept: list[Result] = field(default_factory=list)
 
     def run_parts(self, parts: Mapping[str, Callable[[], None]]) -> None:
-        """Run all parts of the benchmark, or the one that was asked for."""
+        """Run all parts of the benchmark, or only the part in `only`."""
         if self.only is not None and self.only not in parts:
             raise EddylineError(
-                f"bench {self.name} has no part {self.only!r}; there are {', '.join(parts)}"
+                f"bench {self.name} has no part {self.only!r}; its parts are {', '.join(parts)}"
                 + (" (and perhaps more with --data)" if self.data is None else "")
             )
         if self.only is not None and self.json is not None and self.json.exists():
@@ -113,7 +119,7 @@ class Bench:
         baseline: str | float | None = None,
         paper: str | float | None = None,
     ) -> None:
-        """Note one result."""
+        """Add one result, and write the file."""
         value = round(float(value), 6)
         self.results.append(Result(metric, value, unit, baseline, paper, self._part))
         if self.json is not None:
@@ -121,13 +127,9 @@ class Bench:
 
     @contextlib.contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[], None]]:
-        """Show a progress bar; yield the function that moves it on by one."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
+        """Show a progress bar; yield the function that advances it by one."""
+        label = TextColumn("{task.description}", markup=False)
+        columns = (label, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console, transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda: bar.advance(task)
@@ -140,23 +142,23 @@ class Bench:
         is_warm: bool = False,
         times: Mapping[str, int] | None = None,
     ) -> dict[str, list[float]]:
-        """Run the variants in turn; return their seconds.
+        """Run the variants in turn; return the seconds of each run.
 
-        Each round has another order, so that what one leaves behind hits all of them alike. The
-        first round does not count, unless everything has been run before. A variant that takes
-        much less time than others can be run several `times` a round.
+        Each round has a random order, so that the after-effects of one variant (garbage, caches)
+        hit all others alike. The first round is not counted, unless `is_warm`. `times` has the runs
+        a round of variants that take much less time than the others.
         """
         rounds = rounds or self.rounds
-        rounds_ahead = 0 if is_warm else 1
+        warm_up_rounds = 0 if is_warm else 1
         seconds: dict[str, list[float]] = {name: [] for name in variants}
         names = [name for name in variants for _ in range((times or {}).get(name, 1))]
         rng = random.Random(self.seed)
-        with self.progress(what, (rounds_ahead + rounds) * len(names)) as advance:
-            for round_ in range(rounds_ahead + rounds):
+        with self.progress(what, (warm_up_rounds + rounds) * len(names)) as advance:
+            for round_ in range(warm_up_rounds + rounds):
                 for name in rng.sample(names, len(names)):
                     began = time.perf_counter()
                     variants[name]()
-                    if round_ >= rounds_ahead:
+                    if round_ >= warm_up_rounds:
                         seconds[name].append(time.perf_counter() - began)
                     advance()
         return seconds
@@ -164,46 +166,46 @@ class Bench:
     def step_by_step(
         self, what: str, variants: Mapping[str, Callable[[], Iterator[object]]]
     ) -> dict[str, list[float]]:
-        """Run the variants a step at a time, in turn; return the seconds of each round.
+        """Run the variants one step at a time, in turn; return the seconds of each round.
 
-        A neighbour on the machine who comes and goes within seconds then slows down all alike. Each
-        step has another order, and the first round does not count.
+        Load from other processes that lasts a few seconds then slows down all variants alike. Each
+        step has a random order, and the first round is not counted.
         """
         seconds: dict[str, list[float]] = {name: [] for name in variants}
         rng = random.Random(self.seed)
         with self.progress(what, self.rounds + 1) as advance:
             for round_ in range(self.rounds + 1):
                 spent = dict.fromkeys(variants, 0.0)
-                left = {name: begin() for name, begin in variants.items()}
-                while left:
-                    for name in rng.sample(list(left), len(left)):
+                unfinished = {name: begin() for name, begin in variants.items()}
+                while unfinished:
+                    for name in rng.sample(list(unfinished), len(unfinished)):
                         began = time.perf_counter()
-                        if next(left[name], self) is self:
-                            del left[name]
+                        if next(unfinished[name], self) is self:
+                            del unfinished[name]
                         spent[name] += time.perf_counter() - began
-                for name, own in spent.items():
+                for name, variant_s in spent.items():
                     if round_ > 0:
-                        seconds[name].append(own)
+                        seconds[name].append(variant_s)
                 advance()
         return seconds
 
     def show(self) -> None:
         """Print the results as a table."""
-        table = Table(title=f"eddyline bench {self.name}", title_justify="left")
-        for heading in ("metric", "value", "unit", "baseline", "paper"):
-            table.add_column(heading, justify="right" if heading == "value" else "left")
-        for result in self.results:
-            table.add_row(
+        columns = [Column("metric", fit="wrap"), Column("value", "right"), Column("unit")]
+        columns += [Column("baseline", fit="wrap"), Column("paper", fit="wrap")]
+        rows = [
+            [
                 result.metric,
                 f"{result.value:,.3f}" if abs(result.value) < 1000 else f"{result.value:,.0f}",
                 result.unit,
-                "" if result.baseline is None else str(result.baseline),
-                "" if result.paper is None else str(result.paper),
-            )
-        Console(width=max(150, Console().width)).print(table)
+                *("" if each is None else str(each) for each in (result.baseline, result.paper)),
+            ]
+            for result in self.results
+        ]
+        Console().print(render_block(Table(columns, rows, f"eddyline bench {self.name}")))
 
     def _write(self, path: pathlib.Path) -> None:
-        """Write the results as JSON: a run that is stopped leaves what it has measured."""
+        """Write the results as JSON, so that a run that is stopped loses nothing."""
         document = {
             "bench": self.name,
             "environment": environment(self.seed),
@@ -226,7 +228,7 @@ def ratio(numerator: list[float], denominator: list[float]) -> float:
 
 
 def mean_of(*runs: list[float]) -> list[float]:
-    """Return the mean of several runs of the same thing, round by round: less noisy than one.
+    """Return the mean of several variants that do the same, round by round.
 
     Examples
     --------
@@ -238,7 +240,7 @@ def mean_of(*runs: list[float]) -> list[float]:
 
 
 def by_round(seconds: list[float], times: int) -> list[float]:
-    """Return the mean of each round of a variant that was run several times a round.
+    """Return the mean of each round, for a variant with several runs a round.
 
     Examples
     --------
@@ -250,7 +252,7 @@ def by_round(seconds: list[float], times: int) -> list[float]:
 
 
 def environment(seed: int) -> dict[str, Any]:
-    """Return what the numbers depend on: versions, cores, memory."""
+    """Return the environment that the numbers depend on: versions, cores, memory, seed."""
     versions = {}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -267,19 +269,19 @@ def environment(seed: int) -> dict[str, Any]:
 
 
 def to_noop(make: Callable[[], Any]) -> Callable[[], None]:
-    """Return a run of a DataFrame that is made anew each time."""
+    """Return a function that makes a DataFrame and evaluates it."""
     return lambda: run_to_noop(make())
 
 
 def run_to_noop(df: Any) -> None:
-    """Evaluate a DataFrame in full, and keep nothing of it."""
+    """Evaluate a DataFrame in full and discard its rows."""
     df.write.format("noop").mode("overwrite").save()
 
 
 def local_spark(memory: str = "4g") -> Any:
     """Return a local Spark session for a benchmark or the demo, quiet and small."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # PySpark's remark on functions whose annotations it cannot use; nothing depends on them here.
+    # PySpark warns of functions whose annotations it cannot use; nothing here depends on them.
     warnings.filterwarnings("ignore", message="Cannot infer the eval type")
     from pyspark.sql import SparkSession
 

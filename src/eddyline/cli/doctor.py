@@ -1,4 +1,4 @@
-"""`eddyline doctor`: is everything there that Spark and Eddyline need?"""
+"""`eddyline doctor`: checks of everything that Spark and Eddyline need on this machine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from importlib import metadata
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
+
+from eddyline.report.text import plain
 
 JAVA_MIN = 17
 JAVA_MODULE = "jdk.incubator.vector"
 GET_JAVA = (
     "install Java 17 or newer: Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; "
     "Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17. If several "
-    "are installed, set JAVA_HOME to the folder of the one to use"
+    "versions are installed, set JAVA_HOME to the folder of the one to use"
 )
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what was found, and the fix if it is not right."""
+    """One check: what was examined, what was found, and the fix if that is wrong."""
 
     what: str
     found: str
@@ -35,7 +36,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """Look at everything; nothing is started but Java itself."""
+    """Run all checks; nothing is started except Java and the Python of the workers."""
     return [
         _python(),
         *_java(),
@@ -49,16 +50,16 @@ def examine() -> list[Check]:
 
 
 def show(checks: list[Check], console: Console | None = None) -> None:
-    """Print the checks, and the fixes below."""
+    """Print the checks, and below them the fixes."""
     console = console or Console()
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
-        mark = Text("ok", style="green") if check.ok else Text("wrong", style="bold red")
-        table.add_row(mark, check.what, Text(check.found))
+        mark = plain("ok", "green") if check.ok else plain("wrong", "bold red")
+        table.add_row(mark, plain(check.what), plain(check.found))
     console.print(table)
     wrong = [check for check in checks if not check.ok]
     for check in wrong:
-        console.print(Text(f"{check.what}: {check.fix}"))
+        console.print(plain(f"{check.what}: {check.fix}"))
     if not wrong:
         console.print("Everything is in place.")
 
@@ -72,14 +73,14 @@ def _java() -> list[Check]:
     home = os.environ.get("JAVA_HOME")
     java = str(pathlib.Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not pathlib.Path(java).exists():
-        where = f"nothing at {java}, where JAVA_HOME points" if home else "not on the PATH"
-        return [Check("Java", where, False, GET_JAVA)]
-    answer = _ask(java, "-version")
-    version = re.search(r'version "(\d+)[^"]*"', answer)
+        found = f"nothing at {java}, where JAVA_HOME points" if home else "not on the PATH"
+        return [Check("Java", found, False, GET_JAVA)]
+    output = _run_java(java, "-version")
+    version = re.search(r'version "(\d+)[^"]*"', output)
     if version is None:
-        return [Check("Java", answer.strip()[:80] or "does not answer", False, GET_JAVA)]
+        return [Check("Java", output.strip()[:80] or "prints no version", False, GET_JAVA)]
     checks = [Check("Java", version.group(0)[9:-1], int(version.group(1)) >= JAVA_MIN, GET_JAVA)]
-    has_module = JAVA_MODULE in _ask(java, "--list-modules")
+    has_module = JAVA_MODULE in _run_java(java, "--list-modules")
     checks.append(
         Check(
             f"Java module {JAVA_MODULE}",
@@ -91,7 +92,7 @@ def _java() -> list[Check]:
     return checks
 
 
-def _ask(java: str, option: str) -> str:
+def _run_java(java: str, option: str) -> str:
     try:
         run = subprocess.run(
             [java, option], capture_output=True, text=True, timeout=60, check=False
@@ -114,7 +115,7 @@ def _package(
 
 
 def _connect() -> Check:
-    """Spark Connect is optional: what it lacks is told, not held against the set-up."""
+    """Return a check that never fails, since Spark Connect is optional."""
     missing = []
     for name in ("grpcio", "grpcio-status", "googleapis-common-protos"):
         try:
@@ -128,7 +129,7 @@ def _connect() -> Check:
 
 
 def _worker_python() -> Check:
-    """Spark's workers must run the Python that has the packages: by default it is `python3`."""
+    """Check that workers run this Python, which has the packages; the default is `python3`."""
     given = os.environ.get("PYSPARK_PYTHON")
     worker = shutil.which(given or "python3")
     fix = f"export PYSPARK_PYTHON={sys.executable}"
@@ -136,14 +137,13 @@ def _worker_python() -> Check:
     if worker is None:
         return Check(what, f"{given} does not exist", False, fix)
     same = pathlib.Path(worker).resolve() == pathlib.Path(sys.executable).resolve()
-    prefix = _ask_prefix(worker)
-    if same and prefix == sys.prefix:
+    if same and _prefix_of(worker) == sys.prefix:
         return Check(what, given or f"not set; python3 is {worker}", True)
     found = f"{given or 'not set; python3 is ' + worker}: not the Python that runs this"
     return Check(what, found, False, fix)
 
 
-def _ask_prefix(python: str) -> str:
+def _prefix_of(python: str) -> str:
     try:
         run = subprocess.run(
             [python, "-c", "import sys; print(sys.prefix)"],

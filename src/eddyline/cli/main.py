@@ -1,17 +1,19 @@
-"""`eddyline`: doctor, demo, engines from files, and benchmarks."""
+"""The command line: `eddyline doctor | demo | run | bench`."""
 
 from __future__ import annotations
 
 import enum
 import importlib
 import pathlib
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from eddyline import __version__
-from eddyline.errors import EddylineError
+from eddyline.errors import EddylineError, MissingSparkError
+from eddyline.report.text import plain
 
 app = typer.Typer(
     help="Adaptive query processing on PySpark.",
@@ -22,7 +24,7 @@ app = typer.Typer(
 
 
 class BenchName(enum.StrEnum):
-    """The benchmarks there are."""
+    """Names of the benchmarks."""
 
     agreedy = "agreedy"
     where = "where"
@@ -49,7 +51,7 @@ def _main(
 
 @app.command()
 def doctor() -> None:
-    """Check Java, PySpark and the packages it needs; say what is wrong and the exact fix."""
+    """Check Java, PySpark and the packages it needs; name each problem and its fix."""
     from eddyline.cli.doctor import examine, show
 
     checks = examine()
@@ -61,33 +63,41 @@ def doctor() -> None:
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option(min=8_000, help="Rows to generate.")] = 96_000,
-    seed: Annotated[int, typer.Option(help="For the generated data.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 0,
     html: Annotated[
         pathlib.Path | None, typer.Option(help="Also write the report as a page.")
     ] = None,
 ) -> None:
-    """Filter a drifting stream with Spark's own filter and with Eddyline, side by side."""
-    from eddyline.cli.demo import run
+    """Run a drifting stream, rows of several kinds, and a thousand queries at once."""
 
-    _or_explain(lambda: run(rows, seed, html))
+    def run_demo() -> None:
+        from eddyline.cli.demo import run
+
+        run(rows, seed, html)
+
+    _or_explain(run_demo)
 
 
 @app.command()
 def run(
     file: Annotated[pathlib.Path, typer.Argument(help="Streams, queries and sinks, as TOML.")],
     once: Annotated[
-        bool, typer.Option("--once", help="Process what is there now, then stop.")
+        bool, typer.Option("--once", help="Process the rows that are there now, then stop.")
     ] = False,
 ) -> None:
     """Run the continuous queries that a file describes; Ctrl-C stops."""
-    from eddyline.cli.run import run as run_file
 
-    _or_explain(lambda: run_file(file, once))
+    def run_engine() -> None:
+        from eddyline.cli.run import run
+
+        run(file, once)
+
+    _or_explain(run_engine)
 
 
 @app.command()
 def bench(
-    name: Annotated[BenchName, typer.Argument(help="Which benchmark.")],
+    name: Annotated[BenchName, typer.Argument(help="Name of the benchmark.")],
     json: Annotated[
         pathlib.Path | None, typer.Option(help="Write the numbers to this file.")
     ] = None,
@@ -98,33 +108,44 @@ def bench(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Only this part, for example drifting of where; others stay in the file."
+            help="Run one part only, for example drifting of where; the file keeps the others."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="For everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     quick: Annotated[
         bool, typer.Option(help="Less data: shows that it works, the numbers are rough.")
     ] = False,
 ) -> None:
     """Measure, print the numbers as a table, and write them as JSON."""
-    from eddyline.bench.harness import Bench
-
-    measured = Bench(name.value, seed, quick, rounds, data, only, json)
 
     def measure() -> None:
-        importlib.import_module(f"eddyline.bench.{name.value}").run(measured)
-        measured.show()
+        from eddyline.bench.harness import Bench
+
+        bench = Bench(name.value, seed, quick, rounds, data, only, json)
+        importlib.import_module(f"eddyline.bench.{name.value}").run(bench)
+        bench.show()
 
     _or_explain(measure)
 
 
-def _or_explain(action: object) -> None:
-    """Run; say what was wrong in one line instead of a traceback, where it is known."""
+def _or_explain(action: Callable[[], None]) -> None:
+    """Run an action; print an expected error as one message instead of a traceback."""
     try:
-        action()  # type: ignore[operator]
+        action()
     except EddylineError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
-        raise typer.Exit(1) from None
+        _fail(error)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pyspark":
+            raise
+        _fail(MissingSparkError())
+
+
+def _fail(error: EddylineError) -> None:
+    console = Console(stderr=True)
+    console.print(plain("error:", "red"), end=" ")
+    for line in str(error).splitlines():
+        console.print(plain(line))
+    raise typer.Exit(1) from None
 
 
 if __name__ == "__main__":

@@ -11,14 +11,16 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from eddyline import Engine, callback
 from eddyline.errors import EngineError
-from eddyline.spark.engine.engine import Engine
-from eddyline.spark.engine.run import Run
-from eddyline.spark.engine.sinks import callback
+from eddyline.report.text import plain
+
+if TYPE_CHECKING:
+    from eddyline import Run
 
 _KEYS: dict[str, set[str]] = {
     "the file": {"path", "trigger", "spark", "streams", "tables", "functions", "queries"},
@@ -31,102 +33,123 @@ _POLL_S = 0.2
 
 
 def run(file: pathlib.Path, once: bool) -> None:
-    """Start the engine that a file describes; show its progress until it is stopped."""
-    console = Console()
-    described = read(file)
-    spark = _start_spark(described.get("spark", {}))
+    """Start Spark and the engine that a file describes; show its progress until it stops."""
+    description = read(file)
+    spark = _start_spark(description.get("spark", {}))
     try:
-        with Engine(spark, _beside(file, described["path"])) as engine:
-            register(engine, described, file, console)
-            trigger = "available now" if once else described.get("trigger", "1 second")
-            started = engine.start(trigger)
-            console.print(f"[bold]{engine.path}[/bold]: Ctrl-C stops", highlight=False)
-            _follow(started, console)
-            console.print(started.report())
+        run_engine(spark, description, file, once, Console())
     finally:
         spark.stop()
 
 
+def run_engine(
+    spark: Any, description: Mapping[str, Any], file: pathlib.Path, once: bool, console: Console
+) -> None:
+    """Run the engine of a description in a Spark session until it stops; print its report.
+
+    Parameters
+    ----------
+    spark
+        The session; it is not stopped.
+    description, file
+        Contents of the file, and the file itself: paths in it are relative to its folder.
+    once
+        Whether to stop after processing the rows that are there now.
+    console
+        Where progress is shown.
+
+    """
+    with Engine(spark, _resolve(file, description["path"])) as engine:
+        register(engine, description, file, console)
+        started = engine.start("available now" if once else description.get("trigger", "1 second"))
+        console.print(plain(f"{engine.path}: Ctrl-C stops", "bold"))
+        _follow(started, console)
+        console.print(started.report())
+
+
 def read(file: pathlib.Path) -> dict[str, Any]:
-    """Read the file and check what can be checked without Spark."""
+    """Read the file and check everything that can be checked without Spark."""
     try:
-        described = tomllib.loads(file.read_text())
+        description = tomllib.loads(file.read_text())
     except OSError as error:
         raise EngineError(f"cannot read {file}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise EngineError(f"{file} is not TOML: {error}") from error
-    _check_keys(described, "the file", str(file))
-    if "path" not in described:
+    _check_keys(description, "the file", str(file))
+    if "path" not in description:
         raise EngineError(f'{file}: say where the engine keeps its files: path = "folder"')
-    if not described.get("streams"):
+    if not description.get("streams"):
         raise EngineError(f"{file}: describe a stream: [streams.NAME] with format and options")
     for kind in ("stream", "table"):
-        for name, about in described.get(f"{kind}s", {}).items():
-            _check_keys(about, kind, f"{kind} {name!r}")
-            if "format" not in about:
+        for name, settings in description.get(f"{kind}s", {}).items():
+            _check_keys(settings, kind, f"{kind} {name!r}")
+            if "format" not in settings:
                 raise EngineError(f'{kind} {name!r}: say its format, for example format = "json"')
-    for name, about in described.get("queries", {}).items():
-        _check_keys(about, "query", f"query {name!r}")
-        if "sql" not in about:
+    for name, settings in description.get("queries", {}).items():
+        _check_keys(settings, "query", f"query {name!r}")
+        if "sql" not in settings:
             raise EngineError(f'query {name!r}: write sql = "SELECT ..."')
-        if isinstance(about.get("sink"), dict):
-            _check_keys(about["sink"], "sink", f"the sink of query {name!r}")
-    return described
+        if isinstance(settings.get("sink"), dict):
+            _check_keys(settings["sink"], "sink", f"the sink of query {name!r}")
+    return description
 
 
 def register(
-    engine: Engine, described: Mapping[str, Any], file: pathlib.Path, console: Console
+    engine: Engine, description: Mapping[str, Any], file: pathlib.Path, console: Console
 ) -> None:
-    """Bring an engine to what the file says; queries that are gone from it are dropped."""
+    """Give an engine the streams, tables, functions and queries of the description.
+
+    A query of the engine that the description lacks is dropped; one that it changes is replaced.
+    """
     spark = engine.spark
-    for name, about in described["streams"].items():
-        frame = _loaded(spark.readStream, about, file, f"stream {name!r}")
-        engine.stream(name, frame, about.get("time"), about.get("delay"))
-    for name, about in described.get("tables", {}).items():
-        engine.table(name, _loaded(spark.read, about, file, f"table {name!r}"))
-    for name, target in described.get("functions", {}).items():
-        engine.function(name, *_imported(name, target, file))
-    wanted = described.get("queries", {})
+    for name, settings in description["streams"].items():
+        frame = _load(spark.readStream, settings, file, f"stream {name!r}")
+        engine.stream(name, frame, settings.get("time"), settings.get("delay"))
+    for name, settings in description.get("tables", {}).items():
+        engine.table(name, _load(spark.read, settings, file, f"table {name!r}"))
+    for name, target in description.get("functions", {}).items():
+        engine.function(name, *_import_function(name, target, file))
+    queries = description.get("queries", {})
     for state in engine.queries():
-        now = wanted.get(state.name)
-        if now is None or now["sql"] != state.sql or _kind(now.get("sink")) != state.sink:
-            console.print(f"query {state.name} {'dropped' if now is None else 'replaced'}")
+        new = queries.get(state.name)
+        if new is None or new["sql"] != state.sql or _sink_kind(new.get("sink")) != state.sink:
+            console.print(plain(f"query {state.name} {'dropped' if new is None else 'replaced'}"))
             engine.drop(state.name)
-    for name, about in wanted.items():
-        engine.query(name, about["sql"], _sink(name, about.get("sink"), file, console))
+    for name, settings in queries.items():
+        engine.query(name, settings["sql"], _make_sink(name, settings.get("sink"), file, console))
 
 
 def _follow(run: Run, console: Console) -> None:
-    """Print a line for each micro-batch, until the run ends or somebody stops it."""
+    """Print a line for each micro-batch until the run ends or is interrupted."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    shown = -1
+    previous_handler = signal.signal(signal.SIGTERM, interrupt)
+    newest = -1
     try:
         while True:
             is_active = run.is_active
             for batch in run.batches():
-                if batch.batch > shown:
-                    console.print(str(batch), highlight=False)
-                    shown = batch.batch
+                if batch.batch > newest:
+                    console.print(plain(str(batch)))
+                    newest = batch.batch
             if not is_active:
-                run.await_termination()  # raises what went wrong, if anything did
+                run.await_termination()  # raises the error that ended the run, if there was one
                 return
             time.sleep(_POLL_S)
     except KeyboardInterrupt:
-        console.print("stopping; what this interrupts is run again at the next start ...")
+        console.print(plain("stopping; an interrupted micro-batch is run again at the next start"))
         run.stop()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
-def _check_keys(about: Mapping[str, Any], kind: str, where: str) -> None:
-    unknown = sorted(set(about) - _KEYS[kind])
+def _check_keys(settings: Mapping[str, Any], kind: str, where: str) -> None:
+    unknown = sorted(set(settings) - _KEYS[kind])
     if unknown:
         known = ", ".join(sorted(_KEYS[kind]))
-        raise EngineError(f"{where}: unknown key {unknown[0]!r}; known are {known}")
+        raise EngineError(f"{where}: unknown key {unknown[0]!r}; the known keys are {known}")
 
 
 def _start_spark(settings: Mapping[str, Any]) -> Any:
@@ -135,7 +158,7 @@ def _start_spark(settings: Mapping[str, Any]) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("eddyline run")
-    # What goes wrong is said once, in words, and not by Spark's log as well.
+    # Errors are printed once, in words; the log of Spark would repeat them with stack traces.
     defaults = {
         "spark.master": "local[*]",
         "spark.ui.enabled": "false",
@@ -147,48 +170,45 @@ def _start_spark(settings: Mapping[str, Any]) -> Any:
     return builder.getOrCreate()
 
 
-def _loaded(reader: Any, about: Mapping[str, Any], file: pathlib.Path, what: str) -> Any:
-    reader = reader.format(about["format"])
-    if "schema" in about:
-        reader = reader.schema(about["schema"])
-    options = dict(about.get("options", {}))
-    if "path" in options:
-        options["path"] = _beside(file, options["path"])
+def _load(reader: Any, settings: Mapping[str, Any], file: pathlib.Path, what: str) -> Any:
+    reader = reader.format(settings["format"])
+    if "schema" in settings:
+        reader = reader.schema(settings["schema"])
     try:
-        return reader.options(**options).load()
+        return reader.options(**_options(settings, file)).load()
     except Exception as error:
-        said = str(error).split("\n")[0]
-        raise EngineError(f"{what} cannot be read: {said}") from error
+        first_line = str(error).split("\n")[0]
+        raise EngineError(f"{what} cannot be read: {first_line}") from error
 
 
-def _imported(name: str, target: Any, file: pathlib.Path) -> tuple[Any, str]:
-    """Return the function that `module:function` names, and the type of its answer."""
-    given = target if isinstance(target, dict) else {"function": target}
-    module, _, attribute = str(given.get("function", "")).partition(":")
-    if not module or not attribute:
+def _import_function(name: str, target: Any, file: pathlib.Path) -> tuple[Any, str]:
+    """Return the function that `module:function` names, and its return type."""
+    settings = target if isinstance(target, dict) else {"function": target}
+    module_name, _, attribute = str(settings.get("function", "")).partition(":")
+    if not module_name or not attribute:
         raise EngineError(f'function {name!r}: write "module:function", not {target!r}')
     folder = str(file.absolute().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        imported = importlib.import_module(module)
-        found = getattr(imported, attribute)
+        module = importlib.import_module(module_name)
+        function = getattr(module, attribute)
     except (ImportError, AttributeError) as error:
         raise EngineError(f"function {name!r}: {error}; looked beside {file}") from error
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(imported)  # workers do not look beside the file
-    return found, given.get("returns", "boolean")
+    cloudpickle.register_pickle_by_value(module)  # workers cannot import from that folder
+    return function, settings.get("returns", "boolean")
 
 
-def _kind(sink: Any) -> str:
-    """Return how the catalogue calls a sink of the file."""
+def _sink_kind(sink: Any) -> str:
+    """Return the name under which the catalogue lists a sink of the file."""
     if isinstance(sink, dict):
         return "function"
     return {"console": "callback", None: "parquet"}.get(sink, str(sink))
 
 
-def _sink(name: str, sink: Any, file: pathlib.Path, console: Console) -> Any:
+def _make_sink(name: str, sink: Any, file: pathlib.Path, console: Console) -> Any:
     if sink in (None, "parquet"):
         return None
     if sink == "count":
@@ -197,21 +217,19 @@ def _sink(name: str, sink: Any, file: pathlib.Path, console: Console) -> Any:
 
         def show(rows: list[Any]) -> None:
             for row in rows:
-                console.print(f"{name}: {row.asDict()}", highlight=False, soft_wrap=True)
+                console.print(plain(f"{name}: {row.asDict()}"), soft_wrap=True)
 
         return callback(show)
     if isinstance(sink, dict) and "format" in sink:
-        return _writer(sink, file)
+        return _make_writer(sink, file)
     raise EngineError(
         f'query {name!r}: the sink {sink!r} is none of "parquet", "count", "console" and '
         f'{{ format = "...", options = {{ ... }} }}'
     )
 
 
-def _writer(sink: Mapping[str, Any], file: pathlib.Path) -> Callable[[Any, int], None]:
-    options = dict(sink.get("options", {}))
-    if "path" in options:
-        options["path"] = _beside(file, options["path"])
+def _make_writer(sink: Mapping[str, Any], file: pathlib.Path) -> Callable[[Any, int], None]:
+    options = _options(sink, file)
 
     def write(results: Any, batch_id: int) -> None:
         mode = sink.get("mode", "append")
@@ -220,6 +238,13 @@ def _writer(sink: Mapping[str, Any], file: pathlib.Path) -> Callable[[Any, int],
     return write
 
 
-def _beside(file: pathlib.Path, path: str) -> str:
-    """Return a path as seen from the file's folder; addresses stay as they are."""
+def _options(settings: Mapping[str, Any], file: pathlib.Path) -> dict[str, Any]:
+    options = dict(settings.get("options", {}))
+    if "path" in options:
+        options["path"] = _resolve(file, options["path"])
+    return options
+
+
+def _resolve(file: pathlib.Path, path: str) -> str:
+    """Return a path relative to the folder of the file; URLs stay as they are."""
     return path if "://" in path else str(file.absolute().parent / path)

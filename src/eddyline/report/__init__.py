@@ -1,5 +1,16 @@
-"""Reports: the numbers (`model`), and one renderer each for terminals and for pages."""
+"""Reports: numbers (`model`, `run`), what they say (`describe`), and one renderer each for
+terminals (`text`) and pages (`html`), which escape everything that came from users.
+"""
 
-from eddyline.report.model import ClassLine, PredicateLine, Report, as_text
+from eddyline.report.model import ClassLine, PredicateLine, Report
+from eddyline.report.run import MicroBatch, QueryState, QueryStates, RunReport
 
-__all__ = ["ClassLine", "PredicateLine", "Report", "as_text"]
+__all__ = [
+    "ClassLine",
+    "MicroBatch",
+    "PredicateLine",
+    "QueryState",
+    "QueryStates",
+    "Report",
+    "RunReport",
+]

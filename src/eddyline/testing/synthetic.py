@@ -34,11 +34,11 @@ def draw_answers(
     rng
         Source of randomness.
     rows
-        How many rows.
+        Number of rows.
     selectivities
         Share of rows that each filter passes, unconditionally.
     correlation
-        Filters in a group (the paper's capital gamma): 1 for independent filters.
+        Number of filters in a group (the paper's capital gamma): 1 for independent filters.
     same_answer
         Share of rows on which two filters of a group with equal selectivity agree.
 
@@ -62,16 +62,24 @@ def draw_answers(
 
 
 class SyntheticFilter(Operator):
-    """Looks up its prepared answers, after as many probes of a table as it costs.
+    """A filter whose answers are a column of the batch, and whose cost can be set.
 
     Parameters
     ----------
     name
-        For reports.
+        Name of the filter.
     column
-        The column with the answers of this filter.
+        Index of the column that holds its answers.
     probes
-        Random probes for each row. 0: no work, for experiments that only count.
+        Random probes of a table for each row. With 0 the filter does no work, for experiments
+        that only count evaluations.
+
+    Examples
+    --------
+    >>> answers = np.array([[True], [False], [True]])
+    >>> filters, readers = make_filters(probes=[3])
+    >>> filters[0].evaluate(Batch(to_columns(answers), readers), rows=None).passed.tolist()
+    [True, False, True]
 
     """
 
@@ -81,27 +89,27 @@ class SyntheticFilter(Operator):
         self._table = probed_table()
 
     def evaluate(self, batch: Batch, rows: Rows | None) -> Outcome:
-        """Probe, then answer."""
+        """Do the probes of these rows and return their answers."""
         if self._probes:
-            # Row by row, so that the cost grows with the rows and there is none for the call.
+            # Row by row: the cost is proportional to the rows, with no share for the call.
             table = self._table
             for row in range(batch.rows) if rows is None else rows.tolist():
-                at = row % INDEX_ENTRIES
+                entry = row % INDEX_ENTRIES
                 for _ in range(self._probes):
-                    at = table[at]
+                    entry = table[entry]
         answers = batch.columns[self.columns[0]].to_numpy()
         return Outcome((answers if rows is None else answers[rows]).view(bool))
 
 
 @functools.cache
 def probed_table() -> list[int]:
-    """Return the table that all filters probe, so that it is as warm for one as for another."""
+    """Return the table that all filters probe: one table, equally warm for all of them."""
     table: list[int] = np.random.default_rng(7).permutation(INDEX_ENTRIES).tolist()
     return table
 
 
 def to_columns(answers: BoolArray) -> list[pa.Array]:
-    """Return the answers as the Arrow columns of a batch: bytes, which are read without a copy."""
+    """Return the answers as Arrow columns of a batch; bytes, as these are read without a copy."""
     return [pa.array(np.ascontiguousarray(column).view(np.int8)) for column in answers.T]
 
 

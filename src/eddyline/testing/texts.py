@@ -1,4 +1,4 @@
-"""Texts to filter, real and generated, and predicates over them as people write them."""
+"""Texts to filter, real and generated, and the kinds of predicates that pipelines have."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _STOPWORDS = frozenset(
 )
 
 
-# --- six predicates over real text, each of which some pipeline has -------------------------
+# --- six predicates over real text ----------------------------------------------------------------
 
 
 def is_english(text: str) -> bool:
-    """Many stopwords among the words."""
+    """More than a quarter of the words are English stopwords."""
     words = text.lower().split()
     return sum(word in _STOPWORDS for word in words) > 0.25 * len(words)
 
 
 def not_quoting(text: str) -> bool:
-    """Few marks of quotation, as in replies to replies."""
+    """Fewer than two marks of quotation, as replies have them."""
     return len(re.findall(r"(?:^|\s)[>|:]+\s", text)) < 2
 
 
 def mentions_number(text: str) -> bool:
-    """A number with a unit, a price or a version."""
+    """A price, or a number with dots such as a version."""
     return re.search(r"(?:[$£€]\s?\d[\d,.]*)|(?:\b\d+(?:\.\d+)+\b)", text) is not None
 
 
@@ -57,13 +57,13 @@ def asks_something(text: str) -> bool:
 
 
 def few_capitals(text: str) -> bool:
-    """Nobody is shouting."""
+    """Fewer than 5 % of the letters are capitals."""
     letters = [c for c in text if c.isalpha()]
     return sum(map(str.isupper, letters)) < 0.05 * len(letters)
 
 
 def rich_vocabulary(text: str) -> bool:
-    """Words seldom repeat."""
+    """Few words are repeated."""
     words = re.findall(r"[a-z]+", text.lower())
     return len(set(words)) > 0.62 * len(words)
 
@@ -79,7 +79,7 @@ REAL_PREDICATES: tuple[TextPredicate, ...] = (
 
 
 def read_newsgroups(folder: pathlib.Path) -> list[str]:
-    """Return the texts of the 20 Newsgroups training set."""
+    """Return the texts of the 20 Newsgroups training set, stored as JSON lines."""
     path = folder / "train.jsonl.gz"
     if not path.exists():
         nested = folder / "text_20newsgroups" / "train.jsonl.gz"
@@ -93,7 +93,7 @@ def read_newsgroups(folder: pathlib.Path) -> list[str]:
         return [json.loads(line)["text"] for line in lines]
 
 
-# --- generated text: each predicate looks for a word, so that selectivities can be set -----
+# --- generated text: each predicate looks for a word, so that selectivities can be set ------------
 
 
 def word_predicate(number: int, extra_scans: int = 0) -> TextPredicate:
@@ -102,9 +102,15 @@ def word_predicate(number: int, extra_scans: int = 0) -> TextPredicate:
     Parameters
     ----------
     number
-        Which marker.
+        Number of the marker.
     extra_scans
-        Further scans of the text, to make it more expensive than the others.
+        Further scans of the text, which make the predicate more expensive.
+
+    Examples
+    --------
+    >>> mark2 = word_predicate(2)
+    >>> mark2.__name__, mark2("some mark2 here"), mark2("some mark3 here")
+    ('mark2', True, False)
 
     """
     pattern = re.compile(rf"\b[a-z]*mark{number}\b")
@@ -120,7 +126,25 @@ def word_predicate(number: int, extra_scans: int = 0) -> TextPredicate:
 
 
 def generate_texts(rng: np.random.Generator, answers: np.ndarray, words: int = 40) -> list[str]:
-    """Return one text a row that contains the markers of the predicates it is to pass."""
+    """Return one text for each row, with the markers of the predicates that it passes.
+
+    Parameters
+    ----------
+    rng
+        Source of randomness.
+    answers
+        One answer for each row and predicate, as `draw_answers` returns them.
+    words
+        Words of a text, without the markers.
+
+    Examples
+    --------
+    >>> answers = np.array([[True, False], [False, True]])
+    >>> texts = generate_texts(np.random.default_rng(0), answers)
+    >>> [[word_predicate(number)(text) for number in (0, 1)] for text in texts]
+    [[True, False], [False, True]]
+
+    """
     picks = rng.integers(0, len(_WORDS), (len(answers), words))
     places = rng.integers(0, words, answers.shape)
     texts = []
@@ -138,14 +162,34 @@ KINDS = ("alpha", "beta", "gamma")
 def three_kinds(
     rng: np.random.Generator, rows: int, folder: pathlib.Path, words: int = 40
 ) -> tuple[str, BoolArray]:
-    """Write texts of three kinds, each dropped by two of six markers of its own.
+    """Write texts of three kinds, each mostly dropped by two of the six markers.
+
+    Parameters
+    ----------
+    rng
+        Source of randomness.
+    rows
+        Number of texts.
+    folder
+        Folder for the Parquet files, with the columns kind, size and text.
+    words
+        Words of a text, without the markers.
 
     Returns
     -------
     path
-        A folder of Parquet files with the columns kind, size and text.
+        The folder, as Spark reads it.
     passed
-        A line for each row, a column for each marker: whether the text has it.
+        For each row and marker, whether the text has the marker.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> path, passed = three_kinds(np.random.default_rng(0), 300, folder)
+    >>> table = pq.read_table(path)
+    >>> table.column_names, sorted(set(table["kind"].to_pylist())), passed.shape
+    (['kind', 'size', 'text'], ['alpha', 'beta', 'gamma'], (300, 6))
 
     """
     kinds = rng.integers(0, len(KINDS), rows)
@@ -163,7 +207,7 @@ def three_kinds(
 
 
 def write_table(table: pa.Table, folder: pathlib.Path, files: int = 2) -> None:
-    """Write a table as Parquet, in as many files as tasks are to read it."""
+    """Write a table as a number of Parquet files of equal size."""
     folder.mkdir(parents=True, exist_ok=True)
     share = -(-table.num_rows // files)
     for number in range(files):
@@ -171,6 +215,6 @@ def write_table(table: pa.Table, folder: pathlib.Path, files: int = 2) -> None:
 
 
 def write_parquet(texts: Sequence[str], folder: pathlib.Path, files: int = 2) -> str:
-    """Write texts with running numbers as Parquet."""
+    """Write texts as Parquet, with the columns id and text; return the folder."""
     write_table(pa.table({"id": np.arange(len(texts)), "text": list(texts)}), folder, files)
     return str(folder)

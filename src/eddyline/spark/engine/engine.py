@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from eddyline.errors import EngineError
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import CatalogueRepaired, EngineStarted
+from eddyline.report.run import QueryState, QueryStates
 from eddyline.spark.common.predicates import kind_of_udf
 from eddyline.spark.engine.batch_log import BatchLog, write_whole
 from eddyline.spark.engine.catalogue import Catalogue, CataloguedQuery
@@ -29,7 +30,6 @@ from eddyline.spark.engine.planner import CompiledQuery, FlowPlanner
 from eddyline.spark.engine.result_store import Stored, fingerprint
 from eddyline.spark.engine.run import Run
 from eddyline.spark.engine.sinks import kind_of
-from eddyline.spark.engine.states import QueryState, QueryStates
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.sql.names import Schemas
 

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from eddyline.errors import EngineError
 from eddyline.journal import Journal
 from eddyline.journal.events import EngineStopped, QueryPaused
+from eddyline.report.run import MicroBatch, RunReport
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.planner import CompiledQuery, FlowPlanner, Planned
 from eddyline.spark.engine.result_store import QUERIES
-from eddyline.spark.engine.run_report import MicroBatch, RunReport
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 
 if TYPE_CHECKING:

@@ -1,0 +1,174 @@
+"""From numbers to sentences and tables: what the reports of a filter and of a run say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eddyline.report.characters import one_line, shorten
+from eddyline.report.document import Column, Document, Items, Table
+
+if TYPE_CHECKING:
+    from eddyline.report.model import ClassLine, PredicateLine, Report
+    from eddyline.report.run import QueryState, RunReport
+
+CHANGES_SHOWN = 12
+ORDERS_SHOWN = 3
+TICKETS_SHOWN = 8
+NAME_CELLS_MAX = 40  # of a predicate's name in a sentence; tables of pages have the whole name
+
+
+# --- the report of a filter -----------------------------------------------------------------------
+
+
+def describe_filter(report: Report) -> Document:
+    """Return the report of `el.where` as a document."""
+    blocks: list[str | Table | Items] = [predicate_table(report.lines), *_summary(report)]
+    if report.classes:
+        blocks.append(class_table(report.classes))
+    if report.pairs:
+        pairs = [f"{_short(predicate)} by {column}" for predicate, column in report.pairs.items()]
+        blocks.append("routed by content: " + ", ".join(pairs))
+    if report.rejected:
+        rejected = [f"{column}: {reason}" for column, reason in report.rejected.items()]
+        blocks.append(Items("columns that cannot classify rows", rejected))
+    if report.changes:
+        records = list(report.changes)[-CHANGES_SHOWN:]
+        last = f", the last {len(records)}" if len(records) < len(report.changes) else ""
+        title = f"changes of routes ({len(report.changes):,}{last})"
+        blocks.append(Items(title, [str(record).strip() for record in records]))
+    return Document(f"{report.name} (policy {report.policy})", blocks)
+
+
+def _short(name: str) -> str:
+    return shorten(name, NAME_CELLS_MAX)
+
+
+def _summary(report: Report) -> list[str]:
+    if not report.routed:
+        if report.classes:
+            return ["Spark evaluates all predicates itself, each class of rows in its own order."]
+        return ["Spark evaluates all predicates itself; there is nothing to route."]
+    if report.rows == 0:
+        return ["No rows seen yet. Run an action on the filtered DataFrame, or start a stream."]
+    paragraphs = [
+        f"{report.rows:,} rows reached Python, {report.kept:,} kept",
+        f"evaluations: {report.evaluations:,} done"
+        f" | about {report.evaluations_as_written:,} in the written order"
+        f" | {report.evaluations_by_spark:,} in Spark's own filter",
+        f"time in predicates {report.busy_us / 1e6:.2f} s, routing and learning "
+        f"{report.overhead_us / 1e6:.2f} s ({report.overhead:.1%})",
+    ]
+    if report.orders:
+        orders = [
+            " → ".join(map(_short, order)) + (f" ({workers} workers)" if workers > 1 else "")
+            for order, workers in report.orders[:ORDERS_SHOWN]
+        ]
+        paragraphs.append("order in use: " + "; ".join(orders))
+    return paragraphs
+
+
+def predicate_table(lines: Sequence[PredicateLine]) -> Table:
+    """Return what each predicate saw, passed and cost."""
+    columns = (
+        Column("predicate", fit="shorten"),
+        Column("kind"),
+        Column("seen", "right"),
+        Column("passed", "right"),
+        Column("share", "right"),
+        Column("µs a row", "right"),
+        Column("raised on", "right"),
+    )
+    return Table(columns, [_predicate_cells(line) for line in lines])
+
+
+def _predicate_cells(line: PredicateLine) -> list[str]:
+    if not line.is_routed:
+        return [line.name, "in Spark", "", "", "", "", ""]
+    return [
+        line.name,
+        line.kind,
+        f"{line.seen:,}",
+        f"{line.passed:,}",
+        "" if line.selectivity is None else f"{line.selectivity:.1%}",
+        "" if line.cost_us is None else f"{line.cost_us:.2f}",
+        f"{line.failed:,}" if line.failed else "",
+    ]
+
+
+def class_table(classes: Sequence[ClassLine]) -> Table:
+    """Return the classes of rows, their routes, and what the routes save."""
+    columns = (
+        Column("share", "right"),
+        Column("rows", fit="wrap"),
+        Column("order", fit="wrap"),
+        Column("µs a row", "right"),
+        Column("one order", "right"),
+        Column("saves", "right"),
+        Column("routed"),
+    )
+    rows = [
+        [
+            f"{line.share:.1%}",
+            line.rows_in_words,
+            line.route,
+            f"{line.cost_us:.2f}",
+            f"{line.single_us:.2f}",
+            f"{line.saving:.0%}",
+            line.where,
+        ]
+        for line in classes
+    ]
+    return Table(columns, rows, title="classes of rows")
+
+
+# --- the report of a run --------------------------------------------------------------------------
+
+
+def describe_run(report: RunReport) -> Document:
+    """Return the report of a run of an engine as a document."""
+    batches = report.batches
+    seconds = sum(batch.seconds for batch in batches)
+    matches = sum(batch.matches for batch in batches)
+    late = sum(batch.late for batch in batches)
+    paragraphs = [
+        f"{len(batches)} micro-batches, {report.rows:,} rows, {matches:,} matches, "
+        f"{seconds:.1f} s; a row visited {report.visits_per_row:.2f} shared operators"
+    ]
+    if late:
+        paragraphs.append(f"{late:,} rows came late")
+    if batches and batches[-1].tickets:
+        tickets = sorted(batches[-1].tickets.items(), key=lambda item: -item[1])
+        shares = [f"{name} {share:.0%}" for name, share in tickets[:TICKETS_SHOWN]]
+        paragraphs.append("tickets: " + ", ".join(shares))
+    queries = query_blocks(report.queries, title=_count(report.queries))
+    return Document("run of the engine", [*paragraphs, *queries])
+
+
+def describe_queries(states: Sequence[QueryState]) -> Document:
+    """Return the queries of an engine as a document."""
+    return Document(_count(states), query_blocks(states))
+
+
+def query_blocks(states: Sequence[QueryState], title: str = "") -> list[Table | Items]:
+    """Return a table of queries, and a list of their errors if there are any."""
+    columns = (
+        Column("query", fit="shorten"),
+        Column("state"),
+        Column("matched", "right"),
+        Column("sink"),
+        Column("SQL", fit="shorten"),
+    )
+    rows = [
+        [state.name, state.state, f"{state.matched:,}", state.sink, one_line(state.sql)]
+        for state in states
+    ]
+    blocks: list[Table | Items] = [Table(columns, rows, title)]
+    errors = [f"{state.name}: {one_line(state.error)}" for state in states if state.error]
+    if errors:
+        blocks.append(Items("errors", errors))
+    return blocks
+
+
+def _count(states: Sequence[QueryState]) -> str:
+    return "1 query" if len(states) == 1 else f"{len(states):,} queries"

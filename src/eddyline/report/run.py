@@ -1,0 +1,158 @@
+"""What an engine reports: its micro-batches, its queries, and a summary of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eddyline.report.describe import describe_queries, describe_run
+from eddyline.report.document import Document
+from eddyline.report.view import View
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """The numbers of one micro-batch.
+
+    Parameters
+    ----------
+    batch
+        Spark's number of the micro-batch.
+    rows, matches
+        Rows read, and matches between a row and a query.
+    seconds
+        From beginning to end, sinks included.
+    visits
+        Visits of rows to operators that queries share.
+    tickets
+        Share of the tickets that each of these operators held at the end.
+    busy_s
+        Seconds that the workers spent on matching.
+    late
+        Rows that arrived later than the delay of their stream allows; they are processed all the
+        same.
+
+    """
+
+    batch: int
+    rows: int
+    matches: int
+    seconds: float
+    visits: int = 0
+    tickets: dict[str, float] = field(default_factory=dict)
+    busy_s: float = 0.0
+    late: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"micro-batch {self.batch}: {self.rows:,} rows, {self.matches:,} matches, "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """A query at the time of asking.
+
+    Parameters
+    ----------
+    name, sql, sink
+        As it was added.
+    state
+        "active" or "paused".
+    matched
+        Rows of its stream that matched, in all finished micro-batches.
+    error
+        Why it was paused.
+
+    """
+
+    name: str
+    sql: str
+    sink: str
+    state: str
+    matched: int
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class QueryStates(View, Sequence[QueryState]):
+    """All queries of an engine, by position or by name; prints as a table.
+
+    Examples
+    --------
+    >>> states = QueryStates([QueryState("hot", "SELECT ...", "parquet", "active", 12)])
+    >>> states["hot"].matched, "cold" in states, len(states)
+    (12, False, 1)
+
+    """
+
+    def __init__(self, states: Sequence[QueryState]) -> None:
+        self._states = list(states)
+        self._by_name = {state.name: state for state in states}
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._by_name[key] if isinstance(key, str) else self._states[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_name if isinstance(key, str) else key in self._states
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[QueryState]:
+        return iter(self._states)
+
+    def document(self) -> Document:
+        """Return what is to be shown, without any markup."""
+        return describe_queries(self._states)
+
+
+@dataclass(frozen=True, repr=False)
+class RunReport(View):
+    """What a run of an engine did. Print it, show it in a notebook, or read its numbers.
+
+    Parameters
+    ----------
+    batches
+        The micro-batches of the run, oldest first.
+    queries
+        The queries of the engine.
+
+    Examples
+    --------
+    >>> report = RunReport([MicroBatch(0, 100, 7, 0.5, visits=120)], QueryStates([]))
+    >>> report.rows, report.visits_per_row
+    (100, 1.2)
+
+    """
+
+    batches: Sequence[MicroBatch]
+    queries: QueryStates
+
+    @property
+    def rows(self) -> int:
+        """Rows read."""
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def visits_per_row(self) -> float:
+        """Average number of shared operators that a row visited."""
+        return sum(batch.visits for batch in self.batches) / max(self.rows, 1)
+
+    def document(self) -> Document:
+        """Return what is to be shown, without any markup."""
+        return describe_run(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as plain values."""
+        return {
+            "rows": self.rows,
+            "visits_per_row": self.visits_per_row,
+            "batches": [asdict(batch) for batch in self.batches],
+            "queries": [state.to_dict() for state in self.queries],
+        }

@@ -1,0 +1,52 @@
+"""The numbers of an engine's report, and what it says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eddyline.report import MicroBatch, QueryState, QueryStates
+from tests.unit.report.examples import run_report
+
+
+def test_text_has_every_number_a_reader_looks_for() -> None:
+    text = " ".join(str(run_report()).split())
+    for expected in (
+        "2 micro-batches, 200 rows, 12 matches, 0.8 s; a row visited 1.00 shared operators",
+        "3 rows came late",
+        "tickets: ticket 75%",
+        "1 query query state matched sink SQL",
+        "query state 12 sink sql",
+        "errors - query: error",
+    ):
+        assert expected in text
+
+
+def test_numbers_are_plain_json() -> None:
+    numbers = json.loads(json.dumps(run_report().to_dict()))
+    assert numbers["rows"] == 200
+    assert numbers["batches"][1]["tickets"] == {"ticket": 0.75}
+    assert numbers["queries"][0]["matched"] == 12
+
+
+def test_queries_by_name_and_by_position() -> None:
+    hot, cold = (QueryState(name, "SELECT 1", "count", "active", 0) for name in ("hot", "cold"))
+    states = QueryStates([hot, cold])
+    assert states["cold"] is states[1] is cold
+    assert list(states) == [hot, cold]
+    assert "hot" in states
+    assert hot in states
+    assert "warm" not in states
+    with pytest.raises(KeyError, match="warm"):
+        states["warm"]
+    assert str(states).startswith("2 queries")
+
+
+def test_sql_over_several_lines_is_shown_on_one() -> None:
+    state = QueryState("hot", "SELECT *\n  FROM light", "count", "active", 0)
+    assert "SELECT * FROM light" in str(QueryStates([state]))
+
+
+def test_a_micro_batch_is_one_line() -> None:
+    assert str(MicroBatch(3, 1_200, 40, 0.25)) == "micro-batch 3: 1,200 rows, 40 matches, 0.25 s"

@@ -45,7 +45,7 @@ def test_sql_text_that_is_no_condition(df) -> None:
 
 
 def test_empty_sql_text() -> None:
-    with pytest.raises(el.InvalidPredicateError, match="empty string is no predicate"):
+    with pytest.raises(el.InvalidPredicateError, match="empty string is not a predicate"):
         el.where("  ")
 
 
@@ -55,7 +55,7 @@ def test_a_bare_function() -> None:
 
 
 def test_something_else() -> None:
-    with pytest.raises(el.InvalidPredicateError, match="int is no predicate"):
+    with pytest.raises(el.InvalidPredicateError, match="int is not a predicate"):
         el.where(5)
 
 

@@ -1,4 +1,4 @@
-"""Content-based routing: which columns tell rows apart that a filter treats differently."""
+"""Content-based routing: which columns classify rows that a filter treats differently."""
 
 from eddyline.content.learns import NO_ATTRIBUTE, ContentLearns
 from eddyline.content.options import ContentOptions

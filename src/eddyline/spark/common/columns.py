@@ -1,4 +1,4 @@
-"""Which columns may tell classes of rows apart, as far as the schema says."""
+"""Which columns may classify rows, as far as the schema says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _USABLE = (BooleanType, NumericType, StringType, DateType, TimestampType, Timest
 
 
 def is_usable(kind: DataType) -> bool:
-    """Say whether columns of a type can be compared and told apart."""
+    """Whether columns of a type can classify rows."""
     collation = getattr(kind, "collation", "UTF8_BINARY")
     return isinstance(kind, _USABLE) and collation == "UTF8_BINARY"
 
@@ -47,7 +47,7 @@ def quoted(name: str) -> str:
 
 
 def usable_columns(df: DataFrame) -> dict[str, DataType]:
-    """Return the columns that can tell rows apart, with their types."""
+    """Return the columns that can classify rows, with their types."""
     counted = Counter(name.lower() for name in df.columns)
     return {
         f.name: f.dataType
@@ -61,9 +61,9 @@ def candidate_attributes(
 ) -> dict[str, Column]:
     """Return the columns that may classify rows, by name.
 
-    Named columns are taken as they are. If none are named: the predicates' arguments, which go to
-    Python anyway, and a few others. Texts among the others cross only where they are short, so that
-    looking at a column never costs more than the predicates do.
+    Named columns are taken as they are. If none are named: the predicates' arguments, which cross
+    into Python anyway, and a few others. Texts among the others cross only where they are short, so
+    that a column never costs more than the predicates do.
     """
     usable = usable_columns(df)
     if classify_by is not None:
@@ -75,7 +75,7 @@ def candidate_attributes(
                 )
             if name not in usable:
                 raise EddylineError(
-                    f"classify_by names {name!r}, which cannot tell rows apart: only one column of "
+                    f"classify_by names {name!r}, which cannot classify rows: only one column of "
                     f"that name, with numbers, text, booleans, dates or timestamps, can"
                 )
         return {name: F.col(quoted(name)) for name in classify_by}

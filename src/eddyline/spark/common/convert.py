@@ -22,7 +22,7 @@ class SparkColumnReader(ColumnReader):
     Parameters
     ----------
     name
-        How errors call the column.
+        Name of the column in errors.
     spark_type
         Its type in the DataFrame.
     timezone

@@ -1,4 +1,4 @@
-"""Filtering by one of Spark's own conditions, with an error that names it."""
+"""Filtering by a native condition, with an error that names it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def filter_by(df: DataFrame, predicate: NativePredicate) -> DataFrame:
-    """Filter by one of Spark's own conditions, and say which one if Spark refuses it."""
+    """Filter by a native condition; name it in the error if Spark refuses it."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:

@@ -54,7 +54,7 @@ class NativePredicate:
         self.condition = condition
         text = condition if isinstance(condition, str) else _column_text(condition)
         self.name = name or text
-        # By the names of Spark's functions: the plan itself would tell, but only in the JVM.
+        # By the names of Spark's functions: only the JVM could tell from the plan.
         self.deterministic = not _NONDETERMINISTIC.search(without_literals(text))
 
     def column(self) -> Column:
@@ -132,7 +132,7 @@ def udf(
     columns
         The columns it is called with, as names or Columns.
     name
-        How reports and errors call it. Default: the function's own name.
+        Its name in reports and errors. Default: the function's own name.
     deterministic
         False if the function may answer differently for the same row: it then keeps its written
         place. Default: what the PySpark function says of itself, else True.
@@ -184,7 +184,7 @@ def lookup(
         Keep the rows *without* a match instead. As in SQL's left anti join, a row with a NULL in
         its key has no match and is kept; the semi-join drops it.
     name
-        How reports and errors call it.
+        Its name in reports and errors.
     rows_max
         Largest number of distinct keys to ship; more is an error.
 
@@ -227,12 +227,12 @@ def lookup(
 
 
 def to_predicate(given: object) -> Predicate:
-    """Return what the user gave to `el.where` as a predicate, or say why it is none."""
+    """Return an argument of `el.where` as a predicate; raise an error that says why it is not one."""
     if isinstance(given, PythonPredicate | LookupPredicate):
         return given
     if isinstance(given, str):
         if not given.strip():
-            raise InvalidPredicateError("an empty string is no predicate; write a SQL condition")
+            raise InvalidPredicateError("an empty string is not a predicate; write a SQL condition")
         return NativePredicate(given)
     if _is_column(given):
         return NativePredicate(given)
@@ -242,24 +242,24 @@ def to_predicate(given: object) -> Predicate:
             f'el.udf({_function_name(given)}, "column")'
         )
     raise InvalidPredicateError(
-        f"{type(given).__name__} is no predicate; pass SQL text, a Column, el.udf(...) or "
+        f"{type(given).__name__} is not a predicate; pass SQL text, a Column, el.udf(...) or "
         f"el.lookup(...)"
     )
 
 
 def with_unique_names(predicates: Sequence[Predicate]) -> list[Predicate]:
-    """Return the predicates with numbers behind names that stand twice, for reports."""
+    """Return the predicates with a number behind each name that was already taken, for reports."""
     taken: set[str] = set()
-    apart: list[Predicate] = []
+    unique: list[Predicate] = []
     for predicate in predicates:
-        named = copy.copy(predicate)  # the user may have handed it to another `where` too
+        named = copy.copy(predicate)  # the user may have passed it to another `where` too
         number = 1
         while named.name in taken:
             number += 1
             named.name = f"{predicate.name}#{number}"
         taken.add(named.name)
-        apart.append(named)
-    return apart
+        unique.append(named)
+    return unique
 
 
 def _is_column(given: object) -> bool:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from sklearn.tree import DecisionTreeClassifier
 
 import eddyline as el
+from eddyline.journal.events import ClassesFound, NoClassesFound, NotReordered, SampleMissing
 from eddyline.mesh import Mesh, RowClass
 from eddyline.spark.native.columns import mesh_to_column, split_to_column
 from tests.unit.test_tree import from_sklearn
@@ -76,7 +77,7 @@ class TestNativePlane:
         assert all(sorted(route) == ["a", "b", "c"] for route in routes)
         assert {route[0] for route in routes} == {"a", "b", "c"}
         assert "Python" not in plan
-        assert f.journal().of_kind("classes found")
+        assert f.journal().of(ClassesFound)
 
     def test_a_sample_replaces_the_pilot_also_for_streams(self, spark, kinds, expected, tmp_path):
         kinds.write.parquet(str(tmp_path / "in"))
@@ -99,13 +100,13 @@ class TestNativePlane:
         stream = spark.readStream.schema(kinds.schema).parquet(str(tmp_path / "in"))
         f = el.where(*CONDITIONS, policy="mesh")
         stream.transform(f)
-        assert f.journal().of_kind("no sample")
+        assert f.journal().of(SampleMissing)
 
     def test_a_condition_that_could_fail_keeps_its_place(self, spark):
         df = spark.createDataFrame([(1, "7"), (2, "x"), (3, "9")] * 50, "id int, text string")
         f = el.where("text rlike '^[0-9]+$'", "cast(text as int) > 5", "id < 3", policy="mesh")
         assert {row.id for row in df.transform(f).collect()} == {1}
-        assert f.journal().of_kind("not reordered", "no classes")
+        assert f.journal().of(NotReordered, NoClassesFound)
 
     def test_an_empty_and_a_tiny_dataframe(self, spark, kinds):
         f = el.where(*CONDITIONS, policy="mesh")
@@ -166,7 +167,7 @@ class TestPythonPlane:
         with pytest.raises(el.EddylineError, match="no such column"):
             kinds.transform(el.where(*self.predicates(), classify_by=["colour"]))
         listed = kinds.withColumn("list", F.array("id"))
-        with pytest.raises(el.EddylineError, match="cannot tell rows apart"):
+        with pytest.raises(el.EddylineError, match="cannot classify rows"):
             listed.transform(el.where(*self.predicates(), classify_by=["list"]))
         with pytest.raises(el.EddylineError, match="pass a list"):
             el.where(*self.predicates(), classify_by="kind")

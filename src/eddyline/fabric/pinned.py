@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 
@@ -14,6 +15,8 @@ def runs_between_pinned(is_pinned: Sequence[bool]) -> list[range]:
     --------
     >>> [list(run) for run in runs_between_pinned([False, False, True, False])]
     [[0, 1], [2], [3]]
+    >>> runs_between_pinned([])
+    []
 
     """
     starts = [
@@ -21,5 +24,5 @@ def runs_between_pinned(is_pinned: Sequence[bool]) -> list[range]:
         for position, pinned in enumerate(is_pinned)
         if position == 0 or pinned or is_pinned[position - 1]
     ]
-    ends = [*starts[1:], len(is_pinned)]
-    return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+    bounds = [*starts, len(is_pinned)]
+    return [range(start, end) for start, end in itertools.pairwise(bounds)]

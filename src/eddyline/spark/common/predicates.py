@@ -227,7 +227,7 @@ def lookup(
 
 
 def to_predicate(given: object) -> Predicate:
-    """Return an argument of `el.where` as a predicate; raise an error that says why it is not one."""
+    """Return an argument of `el.where` as a predicate; an error says why it cannot be one."""
     if isinstance(given, PythonPredicate | LookupPredicate):
         return given
     if isinstance(given, str):

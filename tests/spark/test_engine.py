@@ -263,6 +263,43 @@ def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
     assert isinstance(next(iter(run.journal())).event, EngineStarted)
 
 
+class Raising(el.Policy):
+    """A policy of a user's own, whose use in a worker shows as an error."""
+
+    name = "raising"
+
+    def learn(self, evidence: Any) -> None:
+        raise LookupError(f"asked to learn from {evidence.rows} rows")
+
+
+@pytest.mark.parametrize("policy", ["tickets", "agreedy", el.Sweep()])
+def test_every_policy_gives_the_same_matches(
+    spark: Any, feed: Feed, tmp_path: pathlib.Path, policy: Any
+) -> None:
+    text = "SELECT id FROM events WHERE id < 15 AND a > -100"
+    rows = random_sql.rows(random.Random(0), 20, 0)
+    feed.put(rows)
+    with el.Engine(spark, tmp_path / "engine", policy=policy) as engine:
+        engine.stream("events", feed.stream())
+        engine.query("small", text)
+        run = engine.start("available now")
+        run.process_all_available()
+        assert as_counter(run.results("small")) == as_counter(answer(spark, text, rows))
+        (batch,) = run.report().batches
+        assert set(batch.tickets) == ({"id", "a"} if policy == "tickets" else set())
+
+
+def test_workers_use_the_policy_that_the_engine_was_given(
+    spark: Any, feed: Feed, tmp_path: pathlib.Path
+) -> None:
+    feed.put(random_sql.rows(random.Random(0), 20, 0))
+    with el.Engine(spark, tmp_path / "engine", policy=Raising()) as engine:
+        engine.stream("events", feed.stream())
+        engine.query("small", "SELECT id FROM events WHERE id < 3")
+        with pytest.raises(el.EngineError, match="asked to learn from 20 rows"):
+            engine.start("available now").process_all_available()
+
+
 @pytest.mark.parametrize(
     "condition",
     [

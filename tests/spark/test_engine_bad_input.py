@@ -67,10 +67,10 @@ def rate(spark: Any) -> Any:
 def test_wrong_sql_says_what_and_leaves_the_engine_as_it_was(
     engine: Any, sql: str, says: str
 ) -> None:
-    version = engine.catalogue.version
+    version = engine._folder.catalogue.version
     with pytest.raises(el.QueryError, match=says):
         engine.query("new", sql)
-    assert engine.catalogue.version == version
+    assert engine._folder.catalogue.version == version
     assert [state.name for state in engine.queries()] == ["known"]
 
 
@@ -93,7 +93,7 @@ def test_wrong_names(spark: Any, engine: Any) -> None:
         engine.table("events", spark.range(1))
     with pytest.raises(el.EngineError, match="function 'is_odd' is registered already"):
         engine.function("is_odd", bool)
-    with pytest.raises(el.EngineError, match="function of Spark's"):
+    with pytest.raises(el.EngineError, match="built-in function of Spark"):
         engine.function("upper", bool)
     with pytest.raises(el.EngineError, match="cannot be the name of a stream"):
         engine.stream("my events", rate(spark))
@@ -169,6 +169,17 @@ def test_a_path_that_cannot_be_used(spark: Any, tmp_path: pathlib.Path) -> None:
         el.Engine(spark, tmp_path / "file" / "engine")
     with pytest.raises(el.EngineError, match="is an address"):
         el.Engine(spark, "hdfs://somewhere/engine")
+
+
+def test_a_wrong_policy_is_refused_before_anything_is_opened(
+    spark: Any, tmp_path: pathlib.Path
+) -> None:
+    for policy in ("fastest", "mesh", el.MeshOptions()):
+        with pytest.raises(el.InvalidPolicyError, match="choose one of tickets, as_written"):
+            el.Engine(spark, tmp_path / "engine", policy=policy)  # type: ignore[arg-type]
+    with pytest.raises(el.InvalidPolicyError, match=r"pass an object: Sweep\(\)"):
+        el.Engine(spark, tmp_path / "engine", policy=el.Sweep)  # type: ignore[arg-type]
+    assert not (tmp_path / "engine").exists()
 
 
 def test_a_catalogue_that_cannot_be_written_changes_nothing(

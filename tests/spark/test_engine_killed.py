@@ -57,10 +57,10 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
     engine = open_engine(spark, source, path)
     run = engine.start("available now")
     run.process_all_available()
-    finished = engine.log.finished()
+    finished = engine._folder.log.finished()
     assert list(finished) == list(range(FILES))
     for number in range(KILLS):
-        added = engine.catalogue.query(f"q{number}").spans[0][0]
+        added = engine._folder.catalogue.query(f"q{number}").spans[0][0]
         rows = [r for n, own in enumerate(files) if finished[n].version >= added for r in own]
         divisor, least = number + 2, number
         expected = [(id_, a) for id_, a in rows if a % divisor == 0 and id_ >= least]

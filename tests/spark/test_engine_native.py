@@ -1,8 +1,9 @@
-"""Spark's own conditions in an engine: guarded, in the best order for each class, learnt anew."""
+"""Native conditions in an engine: guarded, in the best order for each class, learnt again."""
 
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import eddyline as el
 from eddyline.journal.events import ClassesFound
+from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from tests.spark.test_engine import Feed, answer, as_counter
 
 SCHEMA = "kind string, number int, text string"
@@ -39,14 +41,29 @@ def engine(spark: Any, tmp_path: pathlib.Path) -> Any:
         yield made
 
 
-def test_classes_are_found_between_micro_batches_and_found_anew(spark: Any, engine: Any) -> None:
+def record_groups(routes: NativeRoutes) -> list[NativeGroup]:
+    """Return a list that holds the groups of the last micro-batch."""
+    groups: list[NativeGroup] = []
+    learn = routes.learn
+
+    def recorded(df: Any, rows: int, seconds: float, given: Sequence[NativeGroup]) -> None:
+        groups[:] = given
+        learn(df, rows, seconds, given)
+
+    routes.learn = recorded  # type: ignore[method-assign]
+    return groups
+
+
+def test_classes_are_found_between_micro_batches_and_found_again(spark: Any, engine: Any) -> None:
     rng = np.random.default_rng(0)
     engine.query("marked", QUERY)
     run = engine.start("50 milliseconds")
+    routes = engine._planner.routes
+    groups = record_groups(routes)
     seen = []
     for batch, dropped_by in enumerate(({"a": 0, "b": 2}, *[{"a": 2, "b": 0}] * 2)):
         # After the first two micro-batches, whatever it takes.
-        run._planner.routes._learning_share = 1e9 if batch < 2 else 0.0
+        routes._learning_share = 1e9 if batch < 2 else 0.0
         rows = make_rows(rng, dropped_by)
         seen += rows
         engine.feed.put(rows)
@@ -56,7 +73,7 @@ def test_classes_are_found_between_micro_batches_and_found_anew(spark: Any, engi
     assert all(record.numbers["query"] == "marked" for record in found)
     assert [first_mark(found[0], kind) for kind in "ab"] == [0, 2]
     assert [first_mark(found[-1], kind) for kind in "ab"] == [2, 0]
-    compiled = str(run._planner.routes.column(run._planner.plan_in_use.groups[0]))
+    compiled = str(routes.column(groups[0]))
     assert "CASE WHEN (`s0`.`number` < 900) THEN" in compiled
     assert compiled.count("mark0") == compiled.count("mark2") >= 2, "a route for each class"
 
@@ -76,10 +93,11 @@ def test_conditions_that_others_share_stay_by_themselves(spark: Any, engine: Any
     shared = f"SELECT number FROM events WHERE {CONDITIONS[1]}"
     engine.add({"marked": QUERY, "shared": shared})
     run = engine.start("50 milliseconds")
+    groups = record_groups(engine._planner.routes)
     rows = make_rows(rng, {"a": 0})
     engine.feed.put(rows)
     run.process_all_available()
-    (group,) = run._planner.plan_in_use.groups
+    (group,) = groups
     assert (group.query, len(group.conditions), len(group.guards)) == ("marked", 2, 1)
     for name, text in (("marked", QUERY), ("shared", shared)):
         assert as_counter(run.results(name)) == as_counter(answer(spark, text, rows, SCHEMA))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pathlib
 import random
+import zlib
 
 import pytest
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
 from eddyline.spark.engine.catalogue import FILE, Catalogue
+from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
 
 
 def test_queries_run_from_the_version_they_were_added_to_the_one_they_were_dropped(
@@ -62,6 +64,39 @@ def test_a_changed_byte_is_noticed(tmp_path: pathlib.Path) -> None:
     opened = Catalogue(tmp_path)
     assert opened.names() == ["good"]
     assert "line 2" in str(opened.damage)
+
+
+#: Records as they were written before entries had classes of their own.
+WRITTEN_BEFORE = [
+    '{"version":1,"kind":"stream","name":"s","about":'
+    '{"schema":{"type":"struct","fields":[]},"time":"ts","delay_us":10000000}}',
+    '{"version":2,"kind":"table","name":"t","about":'
+    '{"schema":{"type":"struct","fields":[]},"fingerprint":[2,"-17"],"version":3}}',
+]
+
+
+def test_streams_and_tables_are_read_and_written_as_before(tmp_path: pathlib.Path) -> None:
+    content = "".join(f"{zlib.crc32(text.encode()):08x} {text}\n" for text in WRITTEN_BEFORE)
+    (tmp_path / FILE).write_text(content)
+    catalogue = Catalogue(tmp_path)
+    schema = {"type": "struct", "fields": []}
+    assert catalogue.damage is None
+    assert catalogue.streams == {"s": StreamEntry(schema, "ts", 10_000_000)}
+    assert catalogue.tables == {"t": TableEntry(schema, 2, "-17", 3)}
+    (tmp_path / FILE).unlink()
+    again = Catalogue(tmp_path)
+    again.set_stream("s", catalogue.streams["s"])
+    again.set_table("t", catalogue.tables["t"])
+    assert (tmp_path / FILE).read_text() == content
+
+
+def test_an_entry_that_is_in_the_catalogue_is_not_written_again(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.set_stream("s", StreamEntry({}, "ts", 1))
+    catalogue.set_stream("s", StreamEntry({}, "ts", 1))
+    assert catalogue.version == 1
+    catalogue.set_stream("s", StreamEntry({}, "ts", 2))
+    assert catalogue.version == 2
 
 
 def test_a_half_written_record_of_a_micro_batch_does_not_count(tmp_path: pathlib.Path) -> None:

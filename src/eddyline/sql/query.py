@@ -1,11 +1,11 @@
-"""A query, taken apart: what a flow decides, and what is left for Spark to do with its rows."""
+"""A query, taken apart: what an eddy decides, and what is left for Spark to do with its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eddyline.fabric.shared.query import Clause, StandingQuery
+from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.operators.value_set import ValueSet
 
 
@@ -138,7 +138,7 @@ class Query:
             required=(whole.key, *required),
         )
 
-    def standing(self, number: int, is_stored: bool) -> StandingQuery:
-        """Return what a flow must know of it."""
+    def shared(self, number: int, is_stored: bool) -> SharedQuery:
+        """Return the parts that an eddy shares with other queries."""
         needs = (*self.required, *[lookup.key for lookup in self.lookups])
-        return StandingQuery(number, self.accepts, needs, self.clauses, is_stored)
+        return SharedQuery(number, self.accepts, needs, self.clauses, is_stored)

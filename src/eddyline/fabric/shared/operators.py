@@ -1,19 +1,24 @@
-"""Operators that many queries share, and how they mark a row's lineage.
+"""Operators that many queries share, and how they mark the lineage of rows.
 
-An operator has a bit for each query that it can reject (`users`), and one for each alternative
-that it can fulfil. Rows are not copied for a query; what is known of them is in the bitmaps.
+An operator has one bit for each query that it can reject rows for, and one for each clause that it
+can fulfil. Rows are not copied for a query: what an operator found out is in the bitmaps.
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, sections 3.2.1,
+3.2.6 and 3.2.7.
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from eddyline.arrays import Bitmap, Bitmaps, IntArray
+from eddyline.arrays import Bitmap, IntArray
 from eddyline.fabric.held_errors import judge_in_parts
+from eddyline.fabric.shared.lineage import HeldError, Lineage
 from eddyline.operators import Batch, Operator
 from eddyline.operators.bitmaps import bit, bitmap_of, widen
 from eddyline.operators.domain import Domain
@@ -21,178 +26,182 @@ from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import ValueSet
 
 
-@dataclass
-class Lineage:
-    """What is known of some rows of a batch.
+class SharedOperator(abc.ABC):
+    """Base of the operators of an eddy.
 
     Parameters
     ----------
-    rows
-        Positions in the batch, ascending.
-    interested
-        For each row, the queries that neither rejected it nor lack an operator it has not visited.
-    fulfilled
-        For each row, the clauses of which an alternative was found to hold.
-    done
-        For each row, the operators it has visited.
-    failures
-        Rows that an operator could not judge, by position here, and why. They count as accepted.
+    name
+        Identifies the operator: a column, or the key of a predicate.
+    words
+        Number of words of a bitmap of queries.
 
     """
 
-    rows: IntArray
-    interested: Bitmaps
-    fulfilled: Bitmaps
-    done: Bitmaps
-    failures: list[tuple[SharedPredicate, int, Exception]] = field(default_factory=list)
-
-
-class SharedOperator(abc.ABC):
-    """Base of the operators of a flow."""
-
-    def __init__(self, name: str, words: int, clause_words: int) -> None:
+    def __init__(self, name: str, words: int) -> None:
         self.name = name
+        #: Bitmap of the queries that use this operator: the column of their completion masks.
         self.users: Bitmap = np.zeros(words, dtype=np.uint64)
-        self.clause_words = clause_words
 
     @property
     @abc.abstractmethod
     def predicates(self) -> int:
-        """How many predicates it applies to a row."""
+        """Number of predicates that a visit applies to a row."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that grows with the number of queries."""
+        return self.users.nbytes
 
     @abc.abstractmethod
     def forget(self, slot: int, clauses: list[int]) -> None:
-        """Forget all predicates of a query."""
+        """Remove all predicates of a query."""
 
     @abc.abstractmethod
-    def visit(self, batch: Batch, lineage: Lineage, at: IntArray) -> None:
+    def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
         """Judge the rows at these positions of the lineage, and mark it."""
 
+    @abc.abstractmethod
     def widen(self, words: int, clause_words: int) -> None:
-        """Make room for more queries and clauses."""
-        self.users = widen(self.users, words)
-        self.clause_words = clause_words
-
-    def _use(self, slot: int, is_used: bool) -> None:
-        word, mask = bit(slot)
-        if is_used:
-            self.users[word] |= mask
-        else:
-            self.users[word] &= ~mask
+        """Make room for more queries and clauses, given as words of their bitmaps."""
 
 
-class SharedValues(SharedOperator):
-    """Grouped filters of one column: one that rejects queries, one that fulfils alternatives."""
+class SharedGroupedFilter(SharedOperator):
+    """All comparisons of one column with constants, of all queries.
+
+    Two grouped filters: one rejects queries, the other fulfils clauses.
+    """
 
     def __init__(self, name: str, domain: Domain, words: int, clause_words: int) -> None:
-        super().__init__(name, words, clause_words)
-        self.column = -1
-        self.required = GroupedFilter(domain, True, words)
-        self.alternatives = GroupedFilter(domain, False, clause_words)
+        super().__init__(name, words)
+        self._column = -1
+        self._required = GroupedFilter(domain, True, words)
+        self._alternatives = GroupedFilter(domain, False, clause_words)
 
     @property
     def predicates(self) -> int:
-        """How many predicates it applies to a row."""
-        return len(self.required) + len(self.alternatives)
+        """Number of predicates that a visit applies to a row."""
+        return len(self._required) + len(self._alternatives)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that grows with the number of queries."""
+        return super().size_bytes + self._required.size_bytes + self._alternatives.size_bytes
+
+    def bind(self, column: int) -> None:
+        """Set the position of the column in the batches to come."""
+        self._column = column
 
     def load(self, values: Mapping[int, ValueSet]) -> None:
-        """Let many queries reject rows by this column; the first to do so."""
-        self.required.load(values)
+        """Let many queries reject rows by this column; faster than one by one, for a new filter."""
+        self._required.load(values)
         self.users |= bitmap_of(values, len(self.users))
 
     def require(self, slot: int, values: ValueSet) -> None:
         """Let a query reject rows by this column."""
-        self.required.add(slot, values)
-        self._use(slot, True)
+        self._required.add(slot, values)
+        _set(self.users, slot)
 
     def offer(self, slot: int, clause: int, values: ValueSet) -> None:
         """Let values of this column fulfil a clause of a query."""
-        self.alternatives.add(clause, values)
-        self._use(slot, True)
+        self._alternatives.add(clause, values)
+        _set(self.users, slot)
 
     def forget(self, slot: int, clauses: list[int]) -> None:
-        """Forget all predicates of a query."""
-        if slot in self.required:
-            self.required.remove(slot)
+        """Remove all predicates of a query."""
+        if slot in self._required:
+            self._required.remove(slot)
         for clause in clauses:
-            if clause in self.alternatives:
-                self.alternatives.remove(clause)
-        self._use(slot, False)
+            if clause in self._alternatives:
+                self._alternatives.remove(clause)
+        _clear(self.users, slot)
 
-    def visit(self, batch: Batch, lineage: Lineage, at: IntArray) -> None:
-        """Find the region of each value and take its bitmaps."""
-        whole = len(at) == len(lineage.rows)
-        rows = lineage.rows if whole else lineage.rows[at]
+    def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
+        """Find the region of each value and apply the region's bitmaps."""
+        whole = len(positions) == len(lineage.rows)
+        rows = lineage.rows if whole else lineage.rows[positions]
         contiguous = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
         values = (
-            batch.columns[self.column].slice(int(rows[0]), len(rows))
+            batch.columns[self._column].slice(int(rows[0]), len(rows))
             if contiguous
-            else batch.arrow(self.column, rows)
+            else batch.arrow(self._column, rows)
         )
-        if len(self.required):
-            accepting = self.required.accepting(values)
+        if len(self._required):
+            accepting = self._required.accepting(values)
             if whole:
                 lineage.interested &= accepting
             else:
-                lineage.interested[at] &= accepting
-        if len(self.alternatives):
-            lineage.fulfilled[at] |= self.alternatives.accepting(values)
+                lineage.interested[positions] &= accepting
+        if len(self._alternatives):
+            lineage.fulfilled[positions] |= self._alternatives.accepting(values)
 
     def widen(self, words: int, clause_words: int) -> None:
         """Make room for more queries and clauses."""
-        super().widen(words, clause_words)
-        if words > self.required.words:
-            self.required.widen(words)
-        if clause_words > self.alternatives.words:
-            self.alternatives.widen(clause_words)
+        self.users = widen(self.users, words)
+        if words > self._required.words:
+            self._required.widen(words)
+        if clause_words > self._alternatives.words:
+            self._alternatives.widen(clause_words)
 
 
 class SharedPredicate(SharedOperator):
-    """A predicate that is evaluated once, however many queries have it."""
+    """A predicate that is evaluated once a row, however many queries have it."""
 
     def __init__(self, name: str, words: int, clause_words: int) -> None:
-        super().__init__(name, words, clause_words)
-        self.operator: Operator | None = None
+        super().__init__(name, words)
+        self._operator: Operator | None = None
         self._requiring: Bitmap = np.zeros(words, dtype=np.uint64)
         self._fulfilling: Bitmap = np.zeros(clause_words, dtype=np.uint64)
 
     @property
     def predicates(self) -> int:
-        """How many queries it is applied for."""
+        """Number of queries that a visit decides for."""
         return int(np.bitwise_count(self.users).sum())
+
+    def bind(self, operator: Operator) -> None:
+        """Set the operator that evaluates the predicate."""
+        self._operator = operator
 
     def require(self, slot: int) -> None:
         """Let a query reject rows by this predicate."""
-        word, mask = bit(slot)
-        self._requiring[word] |= mask
-        self._use(slot, True)
+        _set(self._requiring, slot)
+        _set(self.users, slot)
 
     def offer(self, slot: int, clause: int) -> None:
         """Let this predicate fulfil a clause of a query."""
-        word, mask = bit(clause)
-        self._fulfilling[word] |= mask
-        self._use(slot, True)
+        _set(self._fulfilling, clause)
+        _set(self.users, slot)
 
     def forget(self, slot: int, clauses: list[int]) -> None:
-        """Forget a query."""
-        word, mask = bit(slot)
-        self._requiring[word] &= ~mask
+        """Remove a query."""
+        _clear(self._requiring, slot)
         for clause in clauses:
-            word, mask = bit(clause)
-            self._fulfilling[word] &= ~mask
-        self._use(slot, False)
+            _clear(self._fulfilling, clause)
+        _clear(self.users, slot)
 
-    def visit(self, batch: Batch, lineage: Lineage, at: IntArray) -> None:
-        """Evaluate the predicate on the rows that some query still wants."""
-        assert self.operator is not None, f"{self.name} was not bound to an operator"
-        outcome = judge_in_parts(self.operator, batch, lineage.rows[at])
+    def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
+        """Evaluate the predicate; a row that it raises on counts as accepted until the end."""
+        assert self._operator is not None, f"{self.name} was not bound to an operator"
+        outcome = judge_in_parts(self._operator, batch, lineage.rows[positions])
         for position, error in (outcome.errors or {}).items():
-            lineage.failures.append((self, int(at[position]), error))
-        lineage.interested[at[~outcome.passed]] &= ~self._requiring
-        lineage.fulfilled[at[outcome.passed]] |= self._fulfilling
+            lineage.errors.append(
+                HeldError(self._operator, self.users, int(positions[position]), error)
+            )
+        lineage.interested[positions[~outcome.passed]] &= ~self._requiring
+        lineage.fulfilled[positions[outcome.passed]] |= self._fulfilling
 
     def widen(self, words: int, clause_words: int) -> None:
         """Make room for more queries and clauses."""
-        super().widen(words, clause_words)
+        self.users = widen(self.users, words)
         self._requiring = widen(self._requiring, words)
         self._fulfilling = widen(self._fulfilling, clause_words)
+
+
+def _set(bitmap: Bitmap, slot: int) -> None:
+    word, mask = bit(slot)
+    bitmap[word] |= mask
+
+
+def _clear(bitmap: Bitmap, slot: int) -> None:
+    word, mask = bit(slot)
+    bitmap[word] &= ~mask

@@ -1,4 +1,4 @@
-"""What a continuous query asks of the rows of one source, taken apart into shareable pieces."""
+"""What a continuous query asks of the rows of one stream, split into parts that can be shared."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from eddyline.operators.value_set import ValueSet
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Alternatives, of which one must hold: values of columns, or shared predicates.
+    """A disjunction: at least one alternative must hold. Without alternatives it never holds.
 
-    A clause without alternatives never holds.
+    Parameters
+    ----------
+    accepts
+        Alternatives on single columns: the accepted values, by column.
+    needs
+        Alternatives that are shared predicates, by key.
+
     """
 
     accepts: Mapping[str, ValueSet] = field(default_factory=dict)
@@ -20,21 +26,27 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingQuery:
-    """A query over one source: everything named here must hold.
+class SharedQuery:
+    """A query over one stream in conjunctive normal form: all of its parts must hold.
 
     Parameters
     ----------
     number
-        Its own for ever, unlike the slot of its bit, which is given to another query afterwards.
+        Identifies the query permanently. Its slot, the position of its bit, is handed out apart
+        from it and serves another query after this one was dropped.
     accepts
-        For columns that are compared with constants, the values that will do.
+        For columns that are compared with constants, the accepted values.
     needs
-        Predicates, by their keys, which other queries may need as well.
+        Predicates that must hold, by key. Queries with the same key share the predicate.
     clauses
-        Alternatives that do not come down to the values of one column.
+        Disjunctions that do not reduce to the values of one column.
     is_stored
-        Whether matching rows are wanted, or only their number.
+        Whether matching rows are wanted; False if only their number is.
+
+    References
+    ----------
+    Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, sections
+    3.2.1 and 3.2.7.
 
     """
 

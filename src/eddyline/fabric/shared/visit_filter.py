@@ -1,7 +1,8 @@
-"""Which rows of a batch an operator should visit, and what not to ask to find out.
+"""Which rows of a chunk an operator visits.
 
-To visit a row that no interested query needs is a waste but no mistake. So where nearly all rows
-were needed so far, all are taken, and only now and then is it checked whether that still holds.
+Visiting a row that no interested query needs the operator for wastes time but is not an error. So
+where nearly all rows needed the operator, all rows are taken without a check for some chunks
+(`docs/decisions/0011`).
 """
 
 from __future__ import annotations
@@ -12,47 +13,57 @@ from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 from eddyline.operators.bitmaps import overlap
 
 SHARE_MIN = 0.9
-CHECK_EVERY = 8
+UNCHECKED_CHUNKS = 8
 
 
-class Mostly:
-    """Remembers, for one operator, whether nearly all rows need it, and go on after it.
+class VisitFilter:
+    """Selects rows by the queries that are interested in them, for one operator.
+
+    After a check that kept at least `SHARE_MIN` of the rows, the next `UNCHECKED_CHUNKS` chunks
+    are passed on whole.
 
     Examples
     --------
-    >>> mostly, rows = Mostly(), np.arange(2)
+    >>> visit_filter, rows = VisitFilter(), np.arange(2)
     >>> interested = np.array([[0b01], [0b10]], dtype=np.uint64)
-    >>> mostly.wanted(rows, interested, np.array([0b10], dtype=np.uint64))
+    >>> visit_filter.before(rows, interested, np.array([0b10], dtype=np.uint64))
     array([1])
 
     """
 
     def __init__(self) -> None:
-        self._trusts = [0, 0]  # how often yet not to check: before a visit, after it
+        self._unchecked_before = 0
+        self._unchecked_after = 0
 
-    def wanted(self, open_: IntArray, interested: Bitmaps, users: Bitmap) -> IntArray:
-        """Return the rows that some interested query needs the operator for, or a few more."""
-        return self._overlapping(0, open_, interested, users)
+    def before(self, rows: IntArray, interested: Bitmaps, users: Bitmap) -> IntArray:
+        """Return the rows to visit: all that an interested query needs the operator for."""
+        if self._unchecked_before:
+            self._unchecked_before -= 1
+            return rows
+        kept = _overlapping(rows, interested, users)
+        if len(kept) >= SHARE_MIN * len(rows):
+            self._unchecked_before = UNCHECKED_CHUNKS
+        return kept
 
-    def needed(self, open_: IntArray, interested: Bitmaps, users: Bitmap) -> IntArray:
-        """Return the rows that some interested query needs a later operator for, or more."""
-        return self._overlapping(1, open_, interested, users)
+    def after(self, rows: IntArray, interested: Bitmaps, incomplete: Bitmap) -> IntArray:
+        """Return the rows to route on: all that interest a query which is not complete yet."""
+        if self._unchecked_after:
+            self._unchecked_after -= 1
+            return rows
+        kept = _overlapping(rows, interested, incomplete)
+        if len(kept) >= SHARE_MIN * len(rows):
+            self._unchecked_after = UNCHECKED_CHUNKS
+        return kept
 
-    def _overlapping(
-        self, which: int, open_: IntArray, interested: Bitmaps, users: Bitmap
-    ) -> IntArray:
-        if self._trusts[which]:
-            self._trusts[which] -= 1
-            return open_
-        own = interested if len(open_) == len(interested) else interested[open_]
-        found: IntArray = open_[overlap(own, users)]
-        if len(found) >= SHARE_MIN * len(open_):
-            self._trusts[which] = CHECK_EVERY
-        return found
+
+def _overlapping(rows: IntArray, interested: Bitmaps, queries: Bitmap) -> IntArray:
+    chosen = interested if len(rows) == len(interested) else interested[rows]
+    kept: IntArray = rows[overlap(chosen, queries)]
+    return kept
 
 
 def is_in(rows: IntArray, others: IntArray, count: int) -> BoolArray:
-    """Say of each row, all below `count`, whether it is among the others."""
+    """Return for each row, all below `count`, whether it is among the others."""
     present = np.zeros(count, dtype=bool)
     present[others] = True
     answers: BoolArray = present[rows]

@@ -1,4 +1,4 @@
 """The engine: many continuous queries over shared streams, run as one.
 
-Nothing is imported here: workers need the flow, but not the engine.
+Nothing is imported here, because workers import `worker` but not the engine.
 """

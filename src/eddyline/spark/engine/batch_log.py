@@ -1,19 +1,19 @@
 """Which micro-batches are finished, and with which version of the catalogue each was run.
 
-A micro-batch that Spark runs again after a crash must see the same queries as before: its version
-is on disk before it begins. One that is finished is not run again: what it wrote counts from the
-moment its record is there, and not before.
+A micro-batch that Spark runs again after a crash must see the same queries as before, so its
+version is on disk before it begins. What it wrote counts from the moment its own record is there;
+a finished micro-batch is not run again.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import pathlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eddyline.errors import EngineError
+from eddyline.spark.engine.atomic_file import write_atomically
 
 
 @dataclass
@@ -23,13 +23,13 @@ class BatchRecord:
     Parameters
     ----------
     version, tables
-        The versions of the catalogue, and of each static table, that it was run with.
+        Versions of the catalogue, and of each static table, that it was run with.
     counts
-        How many rows each query matched, by the query's number.
+        Rows matched, by query number.
     rows
         Rows read.
     newest_us
-        For streams that have a time: the newest seen so far.
+        For streams that have an event time: the newest seen so far.
 
     """
 
@@ -38,6 +38,16 @@ class BatchRecord:
     counts: dict[int, int] = field(default_factory=dict)
     rows: int = 0
     newest_us: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> BatchRecord:
+        """Read what `to_dict` wrote."""
+        counts = {int(number): count for number, count in plain["counts"].items()}
+        return cls(**{**plain, "counts": counts})
 
 
 class BatchLog:
@@ -49,7 +59,7 @@ class BatchLog:
     >>> log = BatchLog(pathlib.Path(tempfile.mkdtemp()))
     >>> log.begin(0, version=7, tables={}).version
     7
-    >>> log.begin(0, version=9, tables={}).version  # run again: with the queries of the first time
+    >>> log.begin(0, version=9, tables={}).version  # run again: the version of the first time
     7
     >>> log.finish(0, BatchRecord(7, counts={1: 20}))
     >>> log.is_finished(0), log.finished()[0].counts
@@ -60,68 +70,51 @@ class BatchLog:
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        #: How many rows each query matched in all finished micro-batches, by its number.
+        #: Rows that each query matched in all finished micro-batches, by query number.
         self.matched: dict[int, int] = {}
-        #: The newest time seen in each stream that has one.
+        #: Newest event time of each stream that has one.
         self.newest_us: dict[str, int] = {}
         for record in self.finished().values():
-            self._take_in(record)
+            self._add_up(record)
 
     def begin(self, batch: int, version: int, tables: dict[str, int]) -> BatchRecord:
-        """Note that a micro-batch begins; return what it must be run with."""
+        """Record that a micro-batch begins; return the versions it must be run with."""
         path = self._folder / f"{batch}.begun.json"
-        known = _read(path)
-        if known is None:
-            known = {"version": version, "tables": tables}
-            write_whole(path, known)
-        return BatchRecord(known["version"], known["tables"])
+        begun = _read(path)
+        if begun is None:
+            begun = {"version": version, "tables": tables}
+            write_atomically(path, begun)
+        return BatchRecord(begun["version"], begun["tables"])
 
     def finish(self, batch: int, record: BatchRecord) -> None:
-        """Note that a micro-batch is finished."""
-        write_whole(self._folder / f"{batch}.json", asdict(record))
-        self._take_in(record)
+        """Record that a micro-batch is finished."""
+        write_atomically(self._folder / f"{batch}.json", record.to_dict())
+        self._add_up(record)
         (self._folder / f"{batch}.begun.json").unlink(missing_ok=True)
 
     def is_finished(self, batch: int) -> bool:
-        """Say whether a micro-batch was run to its end."""
+        """Return True if a micro-batch was run to its end."""
         return _read(self._folder / f"{batch}.json") is not None
 
     def finished(self) -> dict[int, BatchRecord]:
-        """Read all finished micro-batches, in their order; nothing of them is kept in memory."""
-        found = {}
+        """Read the records of all finished micro-batches, in their order."""
+        records = {}
         for path in self._folder.glob("*.json"):
-            known = _read(path) if path.stem.isdigit() else None
-            if known is not None:
-                known["counts"] = {int(n): count for n, count in known["counts"].items()}
-                found[int(path.stem)] = BatchRecord(**known)
-        return dict(sorted(found.items()))
+            plain = _read(path) if path.stem.isdigit() else None
+            if plain is not None:
+                records[int(path.stem)] = BatchRecord.from_dict(plain)
+        return dict(sorted(records.items()))
 
-    def _take_in(self, record: BatchRecord) -> None:
+    def _add_up(self, record: BatchRecord) -> None:
         for number, count in record.counts.items():
             self.matched[number] = self.matched.get(number, 0) + count
         self.newest_us |= record.newest_us
 
 
 def _read(path: pathlib.Path) -> dict[str, Any] | None:
-    """Return a file's content; None if there is none, or not a whole one."""
+    """Return the content of a file; None if it does not exist or is not complete."""
     try:
         content: dict[str, Any] = json.loads(path.read_text())
         return content
     except (FileNotFoundError, ValueError):
         return None
-
-
-def write_whole(path: pathlib.Path, content: Any) -> None:
-    """Write a file so that it is there whole, or not at all."""
-    partial = path.with_suffix(".partial")
-    try:
-        with open(partial, "w") as file:
-            file.write(json.dumps(content, separators=(",", ":")))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise EngineError(
-            f"cannot write {path}: {error.strerror or error}; make room or give access, then start "
-            f"the engine again: nothing is lost, the micro-batch will be run again"
-        ) from error

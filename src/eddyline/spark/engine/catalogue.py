@@ -1,8 +1,8 @@
-"""What an engine knows, on disk: streams' schemas, tables, functions by name, and queries.
+"""The catalogue of an engine, on disk: streams, static tables, function names and queries.
 
-A log of changes, one line each, checked by a sum of its own. A line that was not written whole is
-found by that sum: the state before it is used, and what stands behind is put aside, not thrown
-away. A change costs one line, however many queries there are.
+The file is a log of changes, one line with a checksum each, so a change costs one line for any
+number of queries. If a line is incomplete or altered, the state before it is used, and the rest of
+the file is moved to another file, not deleted.
 """
 
 from __future__ import annotations
@@ -13,45 +13,12 @@ import pathlib
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.errors import EngineError
+from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 
 FILE = "catalogue.jsonl"
-
-
-@dataclass
-class CataloguedQuery:
-    """A query and the versions of the catalogue at which it is to be run.
-
-    Parameters
-    ----------
-    number
-        Its own for ever.
-    name, text, sink
-        As the user gave them; the sink by its kind.
-    spans
-        From which version on it runs, and before which it stops; None while it runs.
-    error
-        Why it was paused, if it is.
-
-    """
-
-    number: int
-    name: str
-    text: str
-    sink: str
-    spans: list[list[int | None]] = field(default_factory=list)
-    error: str | None = None
-    is_dropped: bool = False
-
-    def runs_at(self, version: int) -> bool:
-        """Say whether it runs at a version of the catalogue."""
-        return any(
-            begin is not None and begin <= version and (end is None or version < end)
-            for begin, end in self.spans
-        )
 
 
 class Catalogue:
@@ -60,7 +27,7 @@ class Catalogue:
     Parameters
     ----------
     folder
-        Where the file is.
+        The folder of the engine.
 
     Examples
     --------
@@ -77,21 +44,21 @@ class Catalogue:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._path = folder / FILE
-        #: Held while something changes.
+        #: Held while the catalogue changes.
         self.lock = threading.RLock()
         self.version = 0
-        self.streams: dict[str, dict[str, Any]] = {}
-        self.tables: dict[str, dict[str, Any]] = {}
+        self.streams: dict[str, StreamEntry] = {}
+        self.tables: dict[str, TableEntry] = {}
         self.functions: set[str] = set()
-        self.queries: dict[int, CataloguedQuery] = {}
-        self._by_name: dict[str, CataloguedQuery] = {}
-        #: What was wrong with the file when it was read, if anything.
+        self.queries: dict[int, QueryEntry] = {}
+        self._by_name: dict[str, QueryEntry] = {}
+        #: What was wrong with the file when it was read; None if nothing was.
         self.damage: str | None = None
         self._read()
 
-    # --- what is asked of it -----------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------
 
-    def query(self, name: str) -> CataloguedQuery:
+    def query(self, name: str) -> QueryEntry:
         """Return the query that has the name now."""
         found = self._by_name.get(name)
         if found is None:
@@ -100,21 +67,21 @@ class Catalogue:
         return found
 
     def has(self, name: str) -> bool:
-        """Say whether a query has the name now."""
+        """Return True if a query has the name now."""
         return name in self._by_name
 
     def names(self) -> list[str]:
-        """Return the names of all queries, as they were added."""
+        """Return the names of all queries in the order they were added."""
         return list(self._by_name)
 
-    def running_at(self, version: int) -> list[CataloguedQuery]:
-        """Return the queries that run at a version, without those dropped since."""
+    def running_at(self, version: int) -> list[QueryEntry]:
+        """Return the queries that run at a version, without those that were dropped later."""
         with self.lock:
             return [q for q in self.queries.values() if q.runs_at(version) and not q.is_dropped]
 
     # --- changes -----------------------------------------------------------------------------
 
-    def add_queries(self, given: Sequence[tuple[str, str, str]]) -> list[CataloguedQuery]:
+    def add_queries(self, given: Sequence[tuple[str, str, str]]) -> list[QueryEntry]:
         """Add queries: name, text and kind of sink of each."""
         with self.lock:
             number = max(self.queries, default=0)
@@ -124,7 +91,7 @@ class Catalogue:
             )
             return [self._by_name[name] for name, _, _ in given]
 
-    def drop_query(self, name: str) -> CataloguedQuery:
+    def drop_query(self, name: str) -> QueryEntry:
         """Drop a query; its name is free again."""
         with self.lock:
             query = self.query(name)
@@ -132,7 +99,7 @@ class Catalogue:
             return query
 
     def pause(self, errors: Mapping[int, str]) -> None:
-        """Let queries rest, each with its error, until they are resumed."""
+        """Pause queries, each with its error, until they are resumed."""
         with self.lock:
             running = {
                 str(number): error
@@ -143,27 +110,27 @@ class Catalogue:
                 self._write("pause", {"errors": running})
 
     def resume(self, name: str) -> None:
-        """Let a paused query go on."""
+        """Let a paused query run again."""
         with self.lock:
             query = self.query(name)
             if query.error is None:
                 raise EngineError(f"query {name!r} is not paused")
             self._write("resume", {"number": query.number})
 
-    def set_stream(self, name: str, about: dict[str, Any]) -> None:
-        """Note a stream: its schema, its time column and delay."""
+    def set_stream(self, name: str, entry: StreamEntry) -> None:
+        """Add or replace a stream."""
         with self.lock:
-            if self.streams.get(name) != about:
-                self._write("stream", {"name": name, "about": about})
+            if self.streams.get(name) != entry:
+                self._write("stream", {"name": name, "about": entry.to_dict()})
 
-    def set_table(self, name: str, about: dict[str, Any]) -> None:
-        """Note a static table: its schema and which copy of it is in use."""
+    def set_table(self, name: str, entry: TableEntry) -> None:
+        """Add or replace a static table."""
         with self.lock:
-            if self.tables.get(name) != about:
-                self._write("table", {"name": name, "about": about})
+            if self.tables.get(name) != entry:
+                self._write("table", {"name": name, "about": entry.to_dict()})
 
-    def set_function(self, name: str) -> None:
-        """Note that there is a Python function of this name."""
+    def add_function(self, name: str) -> None:
+        """Add the name of a Python function."""
         with self.lock:
             if name not in self.functions:
                 self._write("function", {"name": name})
@@ -186,8 +153,8 @@ class Catalogue:
                     raise
         except OSError as error:
             raise EngineError(
-                f"cannot write {self._path}: {error.strerror or error}; nothing was changed. Make "
-                f"room or give access, then try again"
+                f"cannot write {self._path}: {error.strerror or error}; nothing was changed. Free "
+                f"some space or grant access, then try again"
             ) from error
         self._apply(record)
 
@@ -220,37 +187,33 @@ class Catalogue:
         kind = record["kind"]
         if kind == "queries":
             for number, name, text, sink in record["queries"]:
-                query = CataloguedQuery(number, name, text, sink, [[version, None]])
+                query = QueryEntry(number, name, text, sink, [[version, None]])
                 self.queries[number] = query
                 self._by_name[name] = query
         elif kind == "drop":
             query = self.queries[record["number"]]
-            self._end(query, version)
+            query.end(version)
             query.is_dropped = True
             del self._by_name[query.name]
         elif kind == "pause":
             for number, error in record["errors"].items():
-                self._end(self.queries[int(number)], version)
-                self.queries[int(number)].error = error
+                query = self.queries[int(number)]
+                query.end(version)
+                query.error = error
         elif kind == "resume":
             query = self.queries[record["number"]]
             query.error = None
             query.spans.append([version, None])
         elif kind == "stream":
-            self.streams[record["name"]] = record["about"]
+            self.streams[record["name"]] = StreamEntry.from_dict(record["about"])
         elif kind == "table":
-            self.tables[record["name"]] = record["about"]
+            self.tables[record["name"]] = TableEntry.from_dict(record["about"])
         else:
             self.functions.add(record["name"])
 
-    @staticmethod
-    def _end(query: CataloguedQuery, version: int) -> None:
-        if query.spans and query.spans[-1][1] is None:
-            query.spans[-1][1] = version
-
 
 def _checked(line: bytes) -> dict[str, Any] | None:
-    """Return a line's record, or None if it is not what was once written."""
+    """Return the record of a line; None if the line is not as it was written."""
     try:
         checksum, text = line[:8], line[9:].rstrip(b"\n")
         if not line.endswith(b"\n") or int(checksum, 16) != zlib.crc32(text):

@@ -1,4 +1,4 @@
-"""What may be registered with an engine: names, schemas, and how late rows may be."""
+"""Checks of what is registered with an engine: names, schemas, event times and delays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIT_US = {
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse what cannot be the name of a stream, table, function or query."""
+    """Raise if a stream, table, function or query cannot have this name."""
     if not isinstance(name, str) or (what != "query" and not _NAME.fullmatch(name)) or not name:
         raise EngineError(
             f"{name!r} cannot be the name of a {what}; use letters, digits and underscores, "
@@ -30,7 +30,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_schema(name: str, known: StructType, given: StructType) -> None:
-    """Refuse a schema that is not the one in the catalogue."""
+    """Raise if a schema is not the one in the catalogue."""
     before = {column.name: column.dataType.simpleString() for column in known}
     now = {column.name: column.dataType.simpleString() for column in given}
     if before == now:
@@ -41,22 +41,22 @@ def check_schema(name: str, known: StructType, given: StructType) -> None:
         if before.get(column) != now.get(column)
     ]
     raise EngineError(
-        f"{name!r} has another schema than when the catalogue was written: "
-        f"{', '.join(changed) or 'the order of its columns'}; give it the columns it had, or "
-        f"open a new engine"
+        f"{name!r} has another schema than in the catalogue: "
+        f"{', '.join(changed) or 'the order of its columns'}; restore the columns, or open a new "
+        f"engine"
     )
 
 
 def read_delay_us(name: str, schema: StructType, time: str | None, delay: str | None) -> int:
-    """Return how late a row may be; refuse a column that does not tell the time."""
+    """Return how late a row may be; raise if the event-time column is not a timestamp."""
     if time is None:
         if delay is not None:
-            raise EngineError(f"stream {name!r}: a delay needs the column that tells the time")
+            raise EngineError(f"stream {name!r}: a delay needs an event-time column: time=...")
         return 0
     kinds = {column.name: column.dataType for column in schema}
     if time not in kinds:
         raise EngineError(
-            f"stream {name!r} has no column {time!r} for the time; it has {', '.join(kinds)}"
+            f"stream {name!r} has no column {time!r} for the event time; it has {', '.join(kinds)}"
         )
     if not isinstance(kinds[time], TimestampType | TimestampNTZType):
         raise EngineError(

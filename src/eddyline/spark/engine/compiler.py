@@ -14,10 +14,10 @@ from pyspark.sql.types import BooleanType, DataType
 
 from eddyline.errors import QueryError
 from eddyline.spark.common.predicates import NativePredicate
+from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.lookups import TableLookups
-from eddyline.spark.engine.planner import CompiledQuery
-from eddyline.spark.engine.result_store import Stored
+from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import may_raise
 from eddyline.sql.names import Schemas
@@ -49,7 +49,7 @@ class QueryCompiler:
     def __init__(
         self,
         spark: SparkSession,
-        stored: Stored,
+        stored: ResultStore,
         functions: Mapping[str, Function],
         lookups: TableLookups,
         stream_of: Callable[[str], StreamInfo],

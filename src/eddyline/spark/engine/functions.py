@@ -1,4 +1,4 @@
-"""Python functions by name, as queries call them."""
+"""Python functions that queries call by name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Function:
     Parameters
     ----------
     name
-        As queries call it.
+        Its name in queries.
     function
-        What is called.
+        The function itself.
     kind
-        How: with one row, with pandas Series, with Arrow arrays.
+        How it is called: with the values of one row, with pandas Series, with Arrow arrays.
     returns
         The type of its answer, as Spark names it.
     other_answers
-        What Spark makes of an answer of another type: it is `null`, or it is `cast`.
+        What becomes of an answer of another type: it is replaced by `null`, or it is `cast`.
 
     """
 
@@ -36,11 +36,11 @@ class Function:
     other_answers: Literal["null", "cast"]
 
     def why_not(self, spec: PredicateSpec) -> str | None:
-        """Say why the question cannot be asked; None if it can."""
+        """Return why the function cannot serve as this predicate; None if it can."""
         if spec.comparison == "" and self.returns == "boolean":
             return None
         if self.kind != "row":
-            return "a vectorised function can only be asked for true: WHERE f(x)"
+            return "the answer of a vectorised function cannot be compared: write WHERE f(x)"
         if self.returns not in ANSWER_TYPES:
             return f"its answer is {self.returns}; only {', '.join(ANSWER_TYPES)} can be compared"
         if spec.comparison in ("", "not"):

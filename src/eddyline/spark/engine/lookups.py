@@ -1,4 +1,4 @@
-"""Joins with static tables, as lookups that spare work: the keys are shipped to the workers."""
+"""Joins with static tables as lookups: keys are shipped to workers, so that fewer rows return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eddyline.journal.events import LookupNotShipped
 from eddyline.spark.common.lookup_keys import common_type, plan_lookup
 from eddyline.spark.common.operator_plans import ArrowPlan, OperatorPlan
 from eddyline.spark.common.predicates import LOOKUP_ROWS_MAX, LookupPredicate
-from eddyline.spark.engine.result_store import Stored
+from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.sql.query import LookupSpec, Query
 
@@ -21,44 +21,49 @@ from eddyline.sql.query import LookupSpec, Query
 class TableLookups:
     """Makes lookups of static tables; the keys of each version of a table are collected once.
 
+    A lookup only saves work: Spark joins the table with the matching rows in any case.
+
     Parameters
     ----------
-    stored
-        Where the tables are.
+    results
+        Reads the tables.
     versions
-        Which copy of each table is in use.
+        Returns the version of each table that is in use.
     note
         Writes a decision into the journal.
 
     """
 
     def __init__(
-        self, stored: Stored, versions: Callable[[], dict[str, int]], note: Callable[[Event], None]
+        self,
+        results: ResultStore,
+        versions: Callable[[], dict[str, int]],
+        note: Callable[[Event], None],
     ) -> None:
-        self._stored = stored
+        self._results = results
         self._versions = versions
         self._note = note
         self._shipped: dict[tuple[str, int, tuple[str, ...]], OperatorPlan] = {}
 
     def shippable(self, query: Query, stream: StreamInfo) -> list[LookupSpec]:
-        """Return the lookups of tables that are small enough; the others Spark joins anyway."""
+        """Return the lookups whose tables are small enough to be shipped."""
         shipped = []
         for spec in query.lookups:
             try:
                 self._operator(spec, stream, self._versions()[spec.table])
                 shipped.append(spec)
-            except Exception as error:  # Spark joins the table anyway
+            except Exception as error:  # Spark joins the table in any case
                 self._note(LookupNotShipped(table=spec.table, reason=str(error).split("\n")[0]))
         return shipped
 
     def _operator(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
-        """Return how to look up keys in a version of a table; collected once for each version."""
+        """Return the plan of a lookup in a version of a table; keys are collected once."""
         types = {column.name: column.dataType for column in stream.schema}
         own = [types[name] for name in spec.columns]
         key = (spec.key, version, tuple(kind.simpleString() for kind in own))
         if key in self._shipped:
             return self._shipped[key]
-        table = self._stored.table(spec.table, version)
+        table = self._results.table(spec.table, version)
         if spec.condition:
             table = table.filter(spec.condition)
         for name, other, kind in zip(spec.columns, spec.keys, own, strict=True):
@@ -74,10 +79,7 @@ class TableLookups:
         return made
 
     def operator_or_all(self, spec: LookupSpec, stream: StreamInfo, version: int) -> OperatorPlan:
-        """Return the lookup, or what lets all rows pass where a table cannot be shipped any more.
-
-        A lookup only spares work: Spark joins the table with what is left in any case.
-        """
+        """Return the plan of a lookup; one that passes all rows if the table became too large."""
         try:
             return self._operator(spec, stream, version)
         except Exception as error:

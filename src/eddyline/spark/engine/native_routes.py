@@ -1,15 +1,15 @@
-"""Spark's own conditions that only one query has, each evaluated on as few rows as can be.
+"""Native conditions that only one query has, each evaluated on as few rows as possible.
 
-They become one condition: guarded by what the query compares with constants, in the best order, or
-in the best order for each class of rows where that pays. What is best is learnt from the rows of a
-micro-batch, after it is finished, and learnt again from time to time; the next micro-batch is then
-compiled anew.
+They become one condition: guarded by the comparisons of the query, and evaluated in the best order,
+or in the best order for each class of rows where that pays. The order is learnt from the rows of a
+finished micro-batch, again from time to time; the next micro-batch is then compiled with it
+(`docs/decisions/0013`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,34 +19,34 @@ from eddyline.journal import Event
 from eddyline.journal.events import ClassSearchFailed
 from eddyline.mesh import MeshOptions
 from eddyline.spark.common.predicates import NativePredicate
+from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native.columns import mesh_to_column, route_to_column
 from eddyline.spark.native.stage import NativeRun, learn_run, pilot_sample
 from eddyline.sql.parse import STREAM, shown
-from eddyline.sql.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LEARNING_SHARE = 0.02
-FIRST_LEARNING_S = 3.0  # what it takes is not known before the first time
+FIRST_LEARNING_S = 3.0  # expected duration before the first measurement
 ROWS_MIN = 1_000
 
 
 @dataclass(frozen=True)
 class NativeGroup:
-    """The conditions of Spark's that one query alone has.
+    """The native conditions that one query alone has.
 
     Parameters
     ----------
     query
-        The query's name.
+        Name of the query.
     stream
-        The number of its stream.
+        Number of its stream.
     guards
-        What it compares with constants: the rest matters only where these hold.
+        Its comparisons with constants: `conditions` matter only where these hold.
     conditions
-        The conditions; all of them must hold.
+        The native conditions; all of them must hold.
 
     """
 
@@ -56,15 +56,40 @@ class NativeGroup:
     conditions: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, stream: int, query: Query, alone: Sequence[str]) -> NativeGroup:
-        """Return the group of a query, given those of its conditions that no other query has."""
-        own = [spec.condition for spec in query.predicates if spec.function is None]
+    def of(cls, compiled: CompiledQuery, stream: int, conditions: Sequence[str]) -> NativeGroup:
+        """Return the group of a query, given the conditions that no other query has."""
+        native = [spec.condition for spec in compiled.query.predicates if spec.function is None]
         guards = [
             text
-            for text in query.conditions
-            if not any(text in condition or condition in text for condition in own)
+            for text in compiled.query.conditions
+            if not any(text in condition or condition in text for condition in native)
         ]
-        return cls(name, stream, tuple(guards), tuple(alone))
+        return cls(compiled.name, stream, tuple(guards), tuple(conditions))
+
+
+def sole_conditions(
+    stream: StreamInfo,
+    queries: Mapping[int, CompiledQuery],
+    users: Mapping[str, Sequence[int]],
+) -> list[NativeGroup]:
+    """Return a group for each query that has required native conditions which no other query has.
+
+    Parameters
+    ----------
+    stream, queries
+        The stream, and the queries over it by number.
+    users
+        For each native condition, the numbers of the queries that have it.
+
+    """
+    groups = []
+    for number, compiled in queries.items():
+        conditions = [key for key in compiled.query.required if users.get(key) == [number]]
+        if conditions:
+            group = NativeGroup.of(compiled, stream.number, conditions)
+            if group.guards or len(conditions) > 1:
+                groups.append(group)
+    return groups
 
 
 class NativeRoutes:
@@ -73,13 +98,13 @@ class NativeRoutes:
     Parameters
     ----------
     streams
-        Of the engine, by number.
+        The streams of the engine.
     note
         Writes a decision into the journal.
     seed
         For everything random.
     learning_share
-        What learning may take of all the time that micro-batches take.
+        Largest share of the duration of micro-batches to spend on learning.
 
     """
 
@@ -90,7 +115,7 @@ class NativeRoutes:
         seed: int | None = None,
         learning_share: float = LEARNING_SHARE,
     ) -> None:
-        #: Grows whenever something was learnt that changes a Column.
+        #: Increases whenever a Column would be compiled differently.
         self.version = 0
         self._streams = {stream.number: stream for stream in streams}
         self._note = note
@@ -121,7 +146,7 @@ class NativeRoutes:
     def learn(
         self, df: DataFrame, rows: int, seconds: float, groups: Sequence[NativeGroup]
     ) -> None:
-        """Learn about one group from a finished micro-batch, if there is time for it."""
+        """Learn about one group from a finished micro-batch, within the share of time for it."""
         self._batches_s += seconds
         open_to_choice = [group for group in groups if len(group.conditions) > 1]
         is_too_soon = self._learning_s + self._expected_s > self._learning_share * self._batches_s
@@ -133,7 +158,7 @@ class NativeRoutes:
         began = time.perf_counter()
         try:
             run = self._learn_from(df, group)
-        except Exception as error:  # what cannot be learnt from must not stop the queries
+        except Exception as error:  # learning must not stop the queries
             why = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             self._note(ClassSearchFailed(query=group.query, reason=why))
         else:

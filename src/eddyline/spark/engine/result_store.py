@@ -1,7 +1,7 @@
 """What an engine keeps in Parquet: matching rows of the streams, and copies of static tables.
 
-A row is stored once, however many queries it matches, together with their numbers. A query's result
-is made of its rows when it is asked for: by Spark, from the query's own SELECT.
+A row is stored once, with the numbers of all queries that it matches. The result of a query is
+computed when it is read: Spark runs the query's own SELECT over its rows (`docs/decisions/0009`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import pathlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
+from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.batch_log import BatchRecord
-from eddyline.spark.engine.planner import CompiledQuery
+from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.sql.parse import ROWS, TABLE
 
@@ -27,19 +28,54 @@ QUERIES = "queries"
 _MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
-class Stored:
-    """The Parquet files of one engine."""
+class ResultStore:
+    """The Parquet files of one engine.
+
+    Parameters
+    ----------
+    spark
+        The session that reads and writes them.
+    folder
+        The folder of the engine.
+
+    """
 
     def __init__(self, spark: SparkSession, folder: pathlib.Path) -> None:
         self._spark = spark
-        self._results = folder / "results"
+        self._matches = folder / "results"
         self._tables = folder / "tables"
 
     # --- matching rows -----------------------------------------------------------------------
 
-    def folder_of(self, batch: int) -> str:
-        """Return where a micro-batch's rows go."""
-        return str(self._results / f"batch={batch}")
+    def write_matches(
+        self, batch: int, matches: DataFrame, stored_columns: Mapping[int, Sequence[str]]
+    ) -> None:
+        """Store the matching rows of a micro-batch, replacing those of an attempt before.
+
+        Parameters
+        ----------
+        batch
+            The micro-batch.
+        matches
+            `SOURCE`, a struct for each stream, and `QUERIES`.
+        stored_columns
+            For each stream, by number, the columns to keep; streams without any are left out.
+
+        """
+        structs = [
+            F.when(
+                F.col(SOURCE) == number,
+                F.struct(*[F.col(f"s{number}.{quoted(column)}") for column in columns]),
+            ).alias(f"s{number}")
+            for number, columns in stored_columns.items()
+            if columns
+        ]
+        writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
+        writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
+        writer.parquet(self._folder_of(batch))
+
+    def _folder_of(self, batch: int) -> str:
+        return str(self._matches / f"batch={batch}")
 
     def results(
         self,
@@ -47,7 +83,7 @@ class Stored:
         stream: StreamInfo,
         batches: Mapping[int, BatchRecord],
     ) -> DataFrame:
-        """Return a query's result over some micro-batches."""
+        """Return the result of a query over some micro-batches."""
         by_tables: dict[tuple[tuple[str, int], ...], list[int]] = {}
         for batch, record in batches.items():
             versions = tuple((name, record.tables[name]) for name in compiled.query.tables)
@@ -69,11 +105,11 @@ class Stored:
         return self._over_nothing(compiled, StructType(fields), compiled.query.result)
 
     def analysed(self, compiled: CompiledQuery, stream: StreamInfo, text: str) -> str:
-        """Return what Spark makes of the query, or of a variant of it, as text to compare."""
+        """Return the optimised plan of a text over no rows, in a form that can be compared."""
         frame = self._over_nothing(compiled, stream.schema, text)
         plan = str(frame._jdf.queryExecution().optimizedPlan())
         plan = re.sub(r"_pyspark_\w+", "view", plan).replace("Join Cross", "Join Inner")
-        numbers: dict[str, str] = {}  # of attributes, as they come: they differ from plan to plan
+        numbers: dict[str, str] = {}  # attribute numbers differ from plan to plan
         return re.sub(r"#\d+", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), plan)
 
     def _over_nothing(self, compiled: CompiledQuery, schema: StructType, text: str) -> DataFrame:
@@ -91,7 +127,7 @@ class Stored:
                 StructField(QUERIES, ArrayType(IntegerType())),
             ]
         )
-        folders = [f"{self.folder_of(batch)}/{SOURCE}={stream.number}" for batch in batches]
+        folders = [f"{self._folder_of(batch)}/{SOURCE}={stream.number}" for batch in batches]
         read = self._spark.read.schema(schema).parquet(*folders)
         return read.filter(F.array_contains(QUERIES, compiled.number)).select(f"{stream.field}.*")
 
@@ -102,7 +138,7 @@ class Stored:
     # --- static tables -----------------------------------------------------------------------
 
     def table(self, name: str, version: int) -> DataFrame:
-        """Return a static table as it was registered."""
+        """Return a version of a static table."""
         return self._spark.read.parquet(str(self._tables / name / str(version)))
 
     def newest_version(self, name: str) -> int:
@@ -120,9 +156,9 @@ class Stored:
         return version
 
 
-def fingerprint(df: DataFrame) -> list[Any]:
-    """Return what two tables of equal rows share, whatever the order of the rows."""
+def fingerprint(df: DataFrame) -> tuple[int, str]:
+    """Return a number of rows and a sum of hashes: equal for equal rows in any order."""
     exact = {"timestampFormat": _MICROSECONDS, "timestampNTZFormat": _MICROSECONDS}
     hashed = F.xxhash64(F.to_json(F.struct("*"), exact)).cast("decimal(38,0)")
     row = df.select(F.count(F.lit(1)), F.sum(hashed)).head()
-    return [int(row[0]), str(row[1])]
+    return int(row[0]), str(row[1])

@@ -1,4 +1,4 @@
-"""Where a query's results go."""
+"""Sinks: where the results of a query go."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def callback(
     Parameters
     ----------
     function
-        Called on the driver, with one `Row` for each result; not called where there are none.
+        Called on the driver with one `Row` for each result; not called without results.
     rows_max
-        Results are collected, so they must be few: a query with more in one micro-batch is paused.
+        Largest number of results in one micro-batch, which are collected; a query with more is
+        paused.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def callback(
 
 
 def kind_of(sink: object, name: str) -> str:
-    """Return how the catalogue calls a sink; refuse what cannot be one."""
+    """Return the kind of a sink as in the catalogue; raise if it cannot be one."""
     if sink is None:
         return "parquet"
     if sink == "count":

@@ -1,7 +1,8 @@
-"""A stream as the queries of an engine see it."""
+"""A stream as the queries of an engine see it, and all streams of an engine as one DataFrame."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from eddyline.sql.comparison import ColumnTypes
 from eddyline.sql.parse import STREAM
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-SOURCE = "_source"  # which stream a row is of
+#: Column with the number of the stream that a row is from.
+SOURCE = "_source"
 
 
-@dataclass
+@dataclass(frozen=True)
 class StreamInfo:
     """A stream as its queries see it.
 
@@ -30,9 +32,9 @@ class StreamInfo:
     name, schema
         As registered.
     timezone
-        Of the session.
+        Time zone of the session.
     time, delay_us
-        The column that says when a row happened, and how late a row may be.
+        The event-time column, and how late a row may be.
 
     """
 
@@ -54,10 +56,10 @@ class StreamInfo:
         return {column.name: column.dataType.simpleString() for column in self.schema}
 
     def domains(self) -> dict[str, Domain]:
-        """Return what the columns hold that can be compared with constants."""
+        """Return the domains of the columns that can be compared with constants."""
         columns = ColumnTypes(self.types, self.timezone)
-        known = {name: columns.domain(name) for name in self.types}
-        return {name: domain for name, domain in known.items() if domain is not None}
+        domains = {name: columns.domain(name) for name in self.types}
+        return {name: domain for name, domain in domains.items() if domain is not None}
 
     def column(self, name: str) -> Column:
         """Return one of its columns."""
@@ -66,3 +68,22 @@ class StreamInfo:
     def expression(self, text: str) -> Column:
         """Return an expression over its columns."""
         return F.expr(text.replace(f"`{STREAM}`", f"`{self.field}`"))
+
+
+def union_streams(streams: Sequence[StreamInfo], frames: Sequence[DataFrame]) -> DataFrame:
+    """Return all streams as one DataFrame: `SOURCE`, and a struct column for each stream."""
+    parts = []
+    for own, frame in zip(streams, frames, strict=True):
+        structs = [
+            (
+                F.struct(*[F.col(quoted(column.name)) for column in stream.schema])
+                if stream is own
+                else F.lit(None).cast(stream.schema)
+            ).alias(stream.field)
+            for stream in streams
+        ]
+        parts.append(frame.select(F.lit(own.number).alias(SOURCE), *structs))
+    union = parts[0]
+    for part in parts[1:]:
+        union = union.unionAll(part)
+    return union

@@ -1,215 +1,183 @@
-"""The Arrow plane's side of an engine: what runs inside Spark's Python workers.
+"""The worker side of an engine: runs the eddies of a plan on the batches of a task.
 
-A worker keeps its flows from task to task and from micro-batch to micro-batch. If the queries have
-changed since, it takes in the changes; a worker that is new, or was asleep for too long, builds
-its flows from the plan, which has everything in it.
+A worker process keeps its eddies from task to task and from micro-batch to micro-batch. If queries
+changed meanwhile, it applies the changes; a new process, or one that missed too many versions,
+builds its eddies from the base in the plan. Eddies are a cache: the plan is always sufficient.
+
+Every new process imports this module before its first row, so it imports neither the SQL parser nor
+reports (`docs/decisions/0014`); an import contract checks it.
 """
 
 from __future__ import annotations
 
-import json
+import copy
 import pickle
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.fabric.shared.eddy import Flow, Matched
-from eddyline.fabric.shared.query import StandingQuery
+from eddyline.fabric.shared.eddy import SharedEddy
+from eddyline.fabric.shared.matches import Matches
 from eddyline.operators import Batch
-from eddyline.operators.domain import Domain
 from eddyline.ordering.tickets import Tickets
 from eddyline.spark.common.convert import SparkColumnReader
-from eddyline.spark.common.operator_plans import OperatorPlan, make_operator
+from eddyline.spark.common.operator_plans import make_operator
+from eddyline.spark.common.side_channel import pack
 from eddyline.spark.common.worker_cache import WorkerCache
+from eddyline.spark.engine.plans import EddyPlan, StreamPlan
+from eddyline.spark.engine.task_note import EddyCounts, TaskNote
 
-FLOWS_MAX = 16
-
-
-@dataclass
-class Changes:
-    """What changed in the queries over one stream when the catalogue got a version."""
-
-    version: int
-    added: list[StandingQuery]
-    dropped: list[int]
+EDDIES_MAX = 16
 
 
 @dataclass
-class StreamPlan:
-    """Everything a worker needs for the queries over one stream.
+class StreamEddy:
+    """The eddy of one stream, and what is needed to feed it.
 
     Parameters
     ----------
-    domains
-        For each column that is compared with constants, what it holds.
-    base, base_version
-        Queries at some version, pickled: most workers have them already.
-    changes
-        What changed since.
-    columns
-        Names and types of the columns that cross into Python, in their order.
-    values
-        Where among them the columns are that are compared with constants.
-    operators
-        For each shared predicate, by its key, how to make it.
-    native
-        Where the answers of Spark's own predicates are, and which they answer; None if none.
+    eddy
+        With the queries of the version.
+    version
+        Version of the plan that was applied last.
+    readers
+        One for each column that crosses; empty until the first plan was applied.
 
     """
 
-    domains: dict[str, Domain]
-    base: bytes
-    base_version: int
-    changes: list[Changes]
-    columns: list[tuple[str, Any]] = field(default_factory=list)
-    values: dict[str, int] = field(default_factory=dict)
-    operators: dict[str, OperatorPlan] = field(default_factory=dict)
-    native: tuple[int, list[str]] | None = None
-
-
-@dataclass
-class FlowPlan:
-    """The plan of one version of the catalogue. Pickled into the UDF."""
-
-    run_id: str
+    eddy: SharedEddy
     version: int
-    streams: list[StreamPlan]
-    timezone: str
-    binary_as_bytes: bool
-    seed: int | None = None
+    readers: list[SparkColumnReader]
 
 
-@dataclass
-class _StreamFlow:
-    """A flow, and what is needed to feed it."""
-
-    flow: Flow
-    version: int
-    readers: list[SparkColumnReader] = field(default_factory=list)
+_eddies: WorkerCache[tuple[str, int], StreamEddy] = WorkerCache(EDDIES_MAX)
 
 
-_flows: WorkerCache[tuple[str, int], _StreamFlow] = WorkerCache(FLOWS_MAX)
-
-
-def recall(plan: FlowPlan, number: int) -> _StreamFlow:
-    """Return this process's flow for a stream, with the queries of the plan's version."""
-    stream, key = plan.streams[number], (plan.run_id, number)
-    known = _flows.get(key)
-    if known is None or not stream.base_version <= known.version <= plan.version:
-        known = _StreamFlow(Flow(stream.domains, seed=plan.seed), stream.base_version)
-        known.flow.add(pickle.loads(stream.base))
-        known.readers = []
+def recall(plan: EddyPlan, number: int) -> StreamEddy:
+    """Return this process's eddy for a stream, brought to the version of the plan."""
+    key = (plan.run_id, number)
+    history = plan.streams[number].queries
+    known = _eddies.get(key)
+    if known is None or not history.base_version <= known.version <= plan.version:
+        eddy = SharedEddy(plan.streams[number].domains, copy.deepcopy(plan.policy), plan.seed)
+        eddy.add(pickle.loads(history.base))
+        known = StreamEddy(eddy, history.base_version, [])
     if known.version != plan.version or not known.readers:
-        for change in stream.changes:
-            if change.version > known.version:
-                known.flow.drop(change.dropped)
-                known.flow.add(change.added)
-        known.version = plan.version
-        known.readers = [
-            SparkColumnReader(name, kind, plan.timezone, plan.binary_as_bytes)
-            for name, kind in stream.columns
-        ]
-        operators = {key: make_operator(plan) for key, plan in stream.operators.items()}
-        known.flow.bind(stream.values, operators)
-    _flows.put(key, known)
+        _bring_up_to_date(known, plan, plan.streams[number])
+    _eddies.put(key, known)
     return known
 
 
-def run_task(plan: FlowPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]:
+def _bring_up_to_date(known: StreamEddy, plan: EddyPlan, stream: StreamPlan) -> None:
+    for change in stream.queries.changes:
+        if change.version > known.version:
+            known.eddy.drop(change.dropped)  # first: added queries may have slots of dropped ones
+            known.eddy.add(change.added)
+    known.version = plan.version
+    known.readers = [
+        SparkColumnReader(name, kind, plan.timezone, plan.binary_as_bytes)
+        for name, kind in stream.columns
+    ]
+    operators = {key: make_operator(operator) for key, operator in stream.operators.items()}
+    known.eddy.bind(stream.values, operators)
+
+
+def run_task(plan: EddyPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]:
     """Run all batches of a task; the body of the iterator Arrow UDF.
 
-    What was counted goes back with the last batch; one batch is read ahead to know which it is.
+    The note of the task travels with the last batch; one batch is read ahead to know which that is.
     """
     began = time.perf_counter()
-    flows = [recall(plan, number) for number in range(len(plan.streams))]
-    for known in flows:
-        known.flow.take_counts()  # of a task that was given up
-    before = [(known.flow.rows, known.flow.visits) for known in flows]
+    streams = [recall(plan, number) for number in range(len(plan.streams))]
+    for stream in streams:
+        stream.eddy.take_counts()  # discard counts of a task that was given up
+    rows_before, visits_before = _work_of(streams)
     failures: dict[int, str] = {}
     batch = next(batches, None)
     while batch is not None:
-        matched = _run_batch(plan, flows, batch)
-        for number, error in matched.failures.items():
-            failures.setdefault(number, error)
+        matches = _run_batch(plan, streams, batch)
+        failures = matches.failures | failures
         rows = len(batch[0])
         batch = next(batches, None)
         note = None
         if rows and (batch is None or len(batch[0]) == 0):
-            note = {
-                "counts": {n: c for known in flows for n, c in known.flow.take_counts().items()},
-                "failures": failures,
-                "flows": [
-                    _about(known.flow, *then) for known, then in zip(flows, before, strict=True)
-                ],
-                "busy_s": time.perf_counter() - began,
-            }
-            failures = {}
-        yield encode(matched, rows, note)
+            rows_now, visits_now = _work_of(streams)
+            work = EddyCounts(rows_now - rows_before, visits_now - visits_before, _tickets(streams))
+            counts = {n: c for s in streams for n, c in s.eddy.take_counts().items()}
+            note = TaskNote(counts, failures, work, time.perf_counter() - began)
+            # An empty batch need not be the last one; another note counts from here.
+            began, failures = time.perf_counter(), {}
+            rows_before, visits_before = rows_now, visits_now
+        yield encode(matches, rows, note)
 
 
-def _run_batch(plan: FlowPlan, flows: list[_StreamFlow], batch: tuple[pa.Array, ...]) -> Matched:
+def _work_of(streams: Sequence[StreamEddy]) -> tuple[int, int]:
+    """Return the rows and visits of all eddies so far."""
+    return sum(s.eddy.rows for s in streams), sum(s.eddy.visits for s in streams)
+
+
+def _tickets(streams: Sequence[StreamEddy]) -> dict[str, float]:
+    tickets: dict[str, float] = {}
+    for stream in streams:
+        policy = stream.eddy.policy
+        if isinstance(policy, Tickets):
+            names = [operator.name for operator in stream.eddy.operators]
+            tickets |= dict(zip(names, policy.shares().round(4).tolist(), strict=True))
+    return tickets
+
+
+def _run_batch(
+    plan: EddyPlan, streams: Sequence[StreamEddy], batch: tuple[pa.Array, ...]
+) -> Matches:
+    """Route the rows of each stream through its eddy."""
     source, columns = batch[0], list(batch[1:])
-    if len(flows) == 1:
-        return flows[0].flow.run(_to_batch(plan.streams[0], flows[0], columns))
-    of = source.to_numpy(zero_copy_only=False)
+    if len(streams) == 1:
+        return streams[0].eddy.run(_to_batch(plan.streams[0], streams[0], columns))
+    stream_of_row = source.to_numpy(zero_copy_only=False)
     parts, first = [], 0
-    for number, (stream, known) in enumerate(zip(plan.streams, flows, strict=True)):
-        own = columns[first : first + len(stream.columns)]
+    for number, (stream, known) in enumerate(zip(plan.streams, streams, strict=True)):
+        stream_columns = columns[first : first + len(stream.columns)]
         first += len(stream.columns)
-        rows = np.flatnonzero(of == number)
-        taken = [column.take(pa.array(rows)) for column in own]
-        matched = known.flow.run(_to_batch(stream, known, taken))
-        parts.append(Matched(rows[matched.rows], matched.numbers, matched.failures))
-    whole = Matched.of(parts)
-    order = np.argsort(whole.rows, kind="stable")
-    whole.rows, whole.numbers = whole.rows[order], whole.numbers[order]
-    return whole
+        rows = np.flatnonzero(stream_of_row == number)
+        taken = [column.take(pa.array(rows)) for column in stream_columns]
+        parts.append(known.eddy.run(_to_batch(stream, known, taken)).relocated(rows))
+    return Matches.concat(parts).by_row()
 
 
-def _to_batch(stream: StreamPlan, known: _StreamFlow, columns: list[pa.Array]) -> Batch:
+def _to_batch(stream: StreamPlan, known: StreamEddy, columns: list[pa.Array]) -> Batch:
+    """Return columns as a batch, with the array of native answers split into a column for each."""
     if stream.native is None:
         return Batch(columns, known.readers)
-    at, keys = stream.native
-    answers = columns[at].flatten()
-    apart = [answers[n :: len(keys)] if len(keys) > 1 else answers for n in range(len(keys))]
-    readers = [*known.readers, *known.readers[at : at + 1] * len(keys)]
-    return Batch([*columns, *apart], readers)
+    position, count = stream.native.position, len(stream.native.keys)
+    flat = columns[position].flatten()
+    answers = [flat[n::count] if count > 1 else flat for n in range(count)]
+    readers = [*known.readers, *known.readers[position : position + 1] * count]
+    return Batch([*columns, *answers], readers)
 
 
-def encode(matched: Matched, rows: int, note: Mapping[str, Any] | None) -> pa.StructArray:
+def encode(matches: Matches, rows: int, note: TaskNote | None) -> pa.StructArray:
     """Return the matches of a batch as a column: NULL for none, and a note with the last row.
 
     Examples
     --------
-    >>> matched = Matched(np.array([0, 0]), np.array([3, 5]))
-    >>> encode(matched, 2, None).to_pylist()
+    >>> matches = Matches(np.array([0, 0]), np.array([3, 5]))
+    >>> encode(matches, 2, None).to_pylist()
     [{'queries': [3, 5], 'note': None}, None]
 
     """
     offsets = np.zeros(rows + 1, dtype=np.int32)
-    np.cumsum(np.bincount(matched.rows, minlength=rows), out=offsets[1:])
-    lists = pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(matched.numbers.astype(np.int32), pa.int32())
+    np.cumsum(np.bincount(matches.rows, minlength=rows), out=offsets[1:])
+    queries = pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(matches.numbers.astype(np.int32), pa.int32())
     )
-    absent = offsets[1:] == offsets[:-1]
+    is_null = offsets[1:] == offsets[:-1]
     notes = pa.nulls(rows, pa.binary())
     if note is not None and rows:
-        text = json.dumps(note, separators=(",", ":")).encode()
-        notes = pa.concat_arrays([notes[1:], pa.array([text], pa.binary())])
-        absent[-1] = False
-    return pa.StructArray.from_arrays([lists, notes], ["queries", "note"], mask=pa.array(absent))
-
-
-def _about(flow: Flow, rows: int, visits: int) -> dict[str, Any]:
-    policy = flow.policy
-    shares = policy.shares().round(4).tolist() if isinstance(policy, Tickets) else []
-    return {
-        "rows": flow.rows - rows,
-        "visits": flow.visits - visits,
-        "operators": [operator.name for operator in flow.operators],
-        "tickets": shares,
-    }
+        packed = pa.array([pack(note.to_dict())], pa.binary())
+        notes = pa.concat_arrays([notes[1:], packed])
+        is_null[-1] = False
+    return pa.StructArray.from_arrays([queries, notes], ["queries", "note"], mask=pa.array(is_null))

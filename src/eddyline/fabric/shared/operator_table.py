@@ -1,0 +1,152 @@
+"""The operators table of an eddy: which operators there are, and which queries need which.
+
+A completion mask, in CACQ, has a bit for each operator that a row must have visited before it is
+output to a query. The masks are kept transposed, as a bitmap of queries with each operator
+(`SharedOperator.users`), because there are far fewer operators than queries.
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 3.2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from eddyline.arrays import Bitmap
+from eddyline.fabric.shared.operators import (
+    SharedGroupedFilter,
+    SharedOperator,
+    SharedPredicate,
+)
+from eddyline.fabric.shared.query import SharedQuery
+from eddyline.operators import Operator
+from eddyline.operators.bitmaps import bit
+from eddyline.operators.domain import Domain
+from eddyline.operators.value_set import ValueSet
+
+
+class OperatorTable:
+    """Shared operators by name and by number.
+
+    An operator's number is its place in the table, which is also its bit in `Lineage.done`.
+    Numbers change when operators come and go, which is never while rows are on their way.
+
+    Parameters
+    ----------
+    domains
+        For each column that may be compared with constants, its domain.
+
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = dict(domains)
+        self._operators: dict[str, SharedOperator] = {}
+        self._words, self._clause_words = 1, 1
+
+    def __len__(self) -> int:
+        return len(self._operators)
+
+    def __iter__(self) -> Iterator[SharedOperator]:
+        return iter(self._operators.values())
+
+    # --- queries come and go -----------------------------------------------------------------
+
+    def add(
+        self, queries: Mapping[int, SharedQuery], clause_slots: Mapping[int, Sequence[int]]
+    ) -> None:
+        """Add the predicates of queries to the operators.
+
+        Parameters
+        ----------
+        queries
+            By slot.
+        clause_slots
+            For queries that have clauses, the slots of the clauses, by the query's slot.
+
+        """
+        is_first = not self._operators
+        values_to_load: dict[str, dict[int, ValueSet]] = {}
+        for slot, query in queries.items():
+            for column, values in query.accepts.items():
+                if is_first:
+                    values_to_load.setdefault(column, {})[slot] = values
+                else:
+                    self._grouped_filter(column).require(slot, values)
+            for key in query.needs:
+                self._predicate(key).require(slot)
+            for clause, own in zip(query.clauses, clause_slots.get(slot, ()), strict=True):
+                for column, values in clause.accepts.items():
+                    self._grouped_filter(column).offer(slot, own, values)
+                for key in clause.needs:
+                    self._predicate(key).offer(slot, own)
+        for column, values_by_slot in values_to_load.items():
+            self._grouped_filter(column).load(values_by_slot)
+
+    def remove(self, slot: int, clause_slots: list[int]) -> None:
+        """Remove the predicates of a query, and operators that no query uses any more."""
+        for operator in self._used_by(slot):
+            operator.forget(slot, clause_slots)
+            if not operator.users.any():
+                del self._operators[operator.name]
+
+    def widen(self, words: int, clause_words: int) -> None:
+        """Make room for more queries and clauses, given as words of their bitmaps."""
+        if (words, clause_words) != (self._words, self._clause_words):
+            self._words, self._clause_words = words, clause_words
+            for operator in self._operators.values():
+                operator.widen(words, clause_words)
+
+    def bind(self, columns: Mapping[str, int], predicates: Mapping[str, Operator]) -> None:
+        """Set positions of columns in the batches to come, and the operators of predicates."""
+        for key, operator in self._operators.items():
+            if isinstance(operator, SharedGroupedFilter):
+                operator.bind(columns[key])
+            elif isinstance(operator, SharedPredicate):
+                operator.bind(predicates[key])
+
+    # --- completion masks --------------------------------------------------------------------
+
+    def completion(self, slot: int) -> int:
+        """Return the completion mask of a query; bit n is the n-th operator."""
+        word, mask = bit(slot)
+        numbers = [n for n, operator in enumerate(self) if operator.users[word] & mask]
+        return sum(1 << number for number in numbers)
+
+    def incomplete_after(self, order: Sequence[int]) -> dict[int, Bitmap | None]:
+        """Return, for each operator of an order, the queries that are incomplete after it.
+
+        These are the queries whose completion mask is not covered by the operators done so far:
+        those that use an operator which is still ready. None after the last operator.
+        """
+        operators = list(self)
+        incomplete: dict[int, Bitmap | None] = {}
+        users: Bitmap | None = None
+        for number in reversed(order):
+            incomplete[number] = users
+            own = operators[number].users
+            users = own if users is None else users | own
+        return incomplete
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _used_by(self, slot: int) -> list[SharedOperator]:
+        word, mask = bit(slot)
+        return [operator for operator in self if operator.users[word] & mask]
+
+    def _grouped_filter(self, column: str) -> SharedGroupedFilter:
+        operator = self._operators.get(column)
+        if operator is None:
+            domain = self._domains[column]
+            operator = SharedGroupedFilter(column, domain, self._words, self._clause_words)
+            self._operators[column] = operator
+        assert isinstance(operator, SharedGroupedFilter)
+        return operator
+
+    def _predicate(self, key: str) -> SharedPredicate:
+        operator = self._operators.get(key)
+        if operator is None:
+            operator = SharedPredicate(key, self._words, self._clause_words)
+            self._operators[key] = operator
+        assert isinstance(operator, SharedPredicate)
+        return operator

@@ -1,0 +1,23 @@
+"""The line of a Spark error that says what happened."""
+
+from __future__ import annotations
+
+_SIGNS = ("No space left", "Permission denied", "Error: ", "Exception: ")
+_LENGTH_MAX = 300
+
+
+def first_cause(error: BaseException) -> str:
+    """Return the most telling line of an error, without Java and Python stack traces.
+
+    Examples
+    --------
+    >>> first_cause(RuntimeError("Job aborted\\n  at line 3\\n  ValueError: seven"))
+    'ValueError: seven'
+
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for sign in _SIGNS:
+        for line in lines:
+            if sign in line and "py4j" not in line and "Driver stacktrace" not in line:
+                return line[:_LENGTH_MAX]
+    return (lines or [type(error).__name__])[0][:_LENGTH_MAX]

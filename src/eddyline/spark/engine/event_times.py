@@ -1,0 +1,55 @@
+"""Event times of the streams: the newest seen so far, and the rows that came late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from eddyline.spark.engine.stream_info import StreamInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_NEVER_US = -(2**62)
+
+
+class EventTimes:
+    """Follows the event time of every stream that has one.
+
+    Parameters
+    ----------
+    streams
+        The streams of the engine.
+    newest_us
+        Newest event time of each stream, by name, as of the last finished micro-batch.
+
+    """
+
+    def __init__(self, streams: Sequence[StreamInfo], newest_us: Mapping[str, int]) -> None:
+        self._streams = [stream for stream in streams if stream.time is not None]
+        self.newest_us = dict(newest_us)
+
+    def metrics(self) -> list[Column]:
+        """Return what to observe in a micro-batch; nothing if no stream has an event time."""
+        metrics = []
+        for stream in self._streams:
+            assert stream.time is not None
+            # Microseconds, for both kinds of timestamp and any time zone of the session.
+            time_us = F.unix_micros(stream.column(stream.time).cast("timestamp"))
+            oldest_us = self.newest_us.get(stream.name, _NEVER_US) - stream.delay_us
+            metrics.append(F.max(time_us).alias(f"newest_{stream.number}"))
+            metrics.append(F.count(F.when(time_us < oldest_us, 1)).alias(f"late_{stream.number}"))
+        return metrics
+
+    def advance(self, observed: Mapping[str, Any]) -> int:
+        """Take over what was observed; return the number of late rows."""
+        late = 0
+        for stream in self._streams:
+            newest_us = observed.get(f"newest_{stream.number}")
+            if newest_us is not None:
+                before_us = self.newest_us.get(stream.name, newest_us)
+                self.newest_us[stream.name] = max(before_us, newest_us)
+                late += observed[f"late_{stream.number}"]
+        return late

@@ -1,0 +1,85 @@
+"""The folder of an engine: everything that survives a restart, held by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pathlib
+from typing import IO, TYPE_CHECKING
+
+from eddyline.errors import EngineError
+from eddyline.journal import Event, Journal, Record
+from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.catalogue import Catalogue
+from eddyline.spark.engine.result_store import ResultStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class EngineFolder:
+    """Catalogue, micro-batches, results and journal of one engine.
+
+    Parameters
+    ----------
+    spark
+        The session that reads and writes results.
+    path
+        The folder; made if it does not exist, and locked until `close`.
+
+    """
+
+    def __init__(self, spark: SparkSession, path: pathlib.Path) -> None:
+        self._lock_file = _lock(path)
+        self.path = path
+        self.catalogue = Catalogue(path)
+        self.log = BatchLog(path / "batches")
+        self.results = ResultStore(spark, path)
+        #: Decisions since the folder was opened; all of them are in `journal.jsonl`.
+        self.journal = Journal()
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark keeps the offsets of the streams."""
+        return str(self.path / "checkpoint")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the folder was let go."""
+        return self._lock_file.closed
+
+    def note(self, event: Event, rows: int = 0) -> None:
+        """Write a decision to the journal, in memory and on disk."""
+        record = Record(event, rows)
+        self.journal.write(record)
+        with open(self.path / "journal.jsonl", "a") as file:
+            file.write(json.dumps(record.to_dict()) + "\n")
+
+    def close(self) -> None:
+        """Release the lock."""
+        if not self._lock_file.closed:
+            self._lock_file.close()
+
+
+def _lock(path: pathlib.Path) -> IO[str]:
+    """Make the folder, and lock it until the returned file is closed or the process ends."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        file = open(path / "engine.lock", "a+")  # noqa: SIM115  held as long as open
+    except OSError as error:
+        raise EngineError(f"cannot open an engine in {path}: {error.strerror or error}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        file.close()
+        raise EngineError(
+            f"the engine in {path} is open already ({holder}); close it there, or use "
+            f"another folder"
+        ) from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()}")
+    file.flush()
+    return file

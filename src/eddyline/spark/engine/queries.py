@@ -1,0 +1,208 @@
+"""The queries of an engine: admission, compilation, sinks and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
+
+from eddyline.errors import EngineError
+from eddyline.report.run import QueryState, QueryStates
+from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
+from eddyline.spark.engine.checks import check_name
+from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.compiler import QueryCompiler
+from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.registry import Registry
+from eddyline.spark.engine.sinks import kind_of
+from eddyline.sql.names import Schemas
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class EngineQueries:
+    """Queries of one engine, as in its catalogue, and what only this process knows of them.
+
+    Parameters
+    ----------
+    folder
+        The folder of the engine.
+    registry
+        What queries may name.
+    compiler
+        Parses and checks queries.
+    timezone
+        Time zone of the session.
+
+    """
+
+    def __init__(
+        self, folder: EngineFolder, registry: Registry, compiler: QueryCompiler, timezone: str
+    ) -> None:
+        self._folder = folder
+        self._catalogue = folder.catalogue
+        self._registry = registry
+        self._compiler = compiler
+        self._timezone = timezone
+        self._compiled: dict[int, CompiledQuery] = {}
+        self._sinks: dict[int, Callable[..., object]] = {}
+        self._named_here: set[str] = set()
+
+    # --- queries come and go -----------------------------------------------------------------
+
+    def add(self, queries: Mapping[str, str], sink: Any) -> None:
+        """Add queries, by name: all of them or, if one is wrong, none."""
+        new: list[tuple[str, str, str]] = []
+        compiled: dict[str, CompiledQuery] = {}
+        schemas = self._schemas()
+        for name, text in queries.items():
+            kind = kind_of(sink, name)
+            if not self._is_known(name, text, kind):
+                compiled[name] = self._compiler.compile(0, name, text, kind, schemas)
+                new.append((name, text, kind))
+        with self._catalogue.lock:  # no micro-batch may see a query before its sink is known
+            for entry in self._catalogue.add_queries(new) if new else []:
+                compiled[entry.name].number = entry.number
+                self._compiled[entry.number] = compiled[entry.name]
+            self._named_here |= set(queries)
+            if callable(sink):
+                for name in queries:
+                    self._sinks[self._catalogue.query(name).number] = sink
+
+    def drop(self, name: str) -> None:
+        """Drop a query; its name can be used again."""
+        entry = self._catalogue.drop_query(name)
+        self._named_here.discard(name)
+        self._sinks.pop(entry.number, None)
+        self._compiled.pop(entry.number, None)
+
+    def resume(self, name: str) -> None:
+        """Let a paused query run again."""
+        entry = self._catalogue.query(name)
+        self.compiled(entry)
+        self._check_sink(entry)
+        self._catalogue.resume(name)
+
+    def forget_users_of(self, table: str) -> None:
+        """Compile queries again that join a table, because it has changed.
+
+        Whether the keys of the table can be shipped depends on its rows.
+        """
+        for number, compiled in list(self._compiled.items()):
+            if table in compiled.query.tables:
+                del self._compiled[number]
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def states(self) -> QueryStates:
+        """Return all queries: whether they run, and how many rows they matched."""
+        states = []
+        for name in self._catalogue.names():
+            entry = self._catalogue.query(name)
+            state = "paused" if entry.error else "active"
+            matched = self._folder.log.matched.get(entry.number, 0)
+            states.append(QueryState(name, entry.text, entry.sink, state, matched, entry.error))
+        return QueryStates(states)
+
+    def results(self, name: str) -> DataFrame:
+        """Return the results of a query over all finished micro-batches."""
+        entry = self._catalogue.query(name)
+        if entry.sink == "count":
+            raise EngineError(
+                f'the matches of query {name!r} are only counted (sink="count"); see '
+                f"engine.queries()"
+            )
+        batches = {
+            batch: record
+            for batch, record in self._folder.log.finished().items()
+            if entry.number in record.counts
+        }
+        return self.results_of(self.compiled(entry), batches)
+
+    def results_of(self, compiled: CompiledQuery, batches: Mapping[int, BatchRecord]) -> DataFrame:
+        """Return the results of a query over some micro-batches."""
+        stream = self._registry.stream_named(compiled.query.stream)
+        return self._folder.results.results(compiled, stream, batches)
+
+    def running_at(self, version: int) -> list[CompiledQuery]:
+        """Return the queries that run at a version of the catalogue and are not paused."""
+        return [
+            self.compiled(entry)
+            for entry in self._catalogue.running_at(version)
+            if entry.error is None
+        ]
+
+    def sink_of(self, compiled: CompiledQuery) -> Callable[..., object] | None:
+        """Return the function that results are handed to; None for other kinds of sinks."""
+        if compiled.sink not in ("function", "callback"):
+            return None
+        return self._sinks.get(compiled.number)
+
+    def compiled(self, entry: QueryEntry) -> CompiledQuery:
+        """Return a query of the catalogue, compiled."""
+        compiled = self._compiled.get(entry.number)  # another thread may drop it meanwhile
+        if compiled is None:
+            compiled = self._compiler.compile(
+                entry.number, entry.name, entry.text, entry.sink, self._schemas()
+            )
+            self._compiled[entry.number] = compiled
+        return compiled
+
+    def shown(self, text: str) -> str:
+        """Return an expression as its author would write it."""
+        return self._compiler.shown(text)
+
+    # --- checks ------------------------------------------------------------------------------
+
+    def check_all(self) -> None:
+        """Refuse to start if a query cannot be compiled or lacks its sink."""
+        for entry in self._active():
+            self.compiled(entry)
+            self._check_sink(entry)
+
+    def readers_of(self, stream: str) -> list[str]:
+        """Return the names of the active queries that read a stream."""
+        return [e.name for e in self._active() if self.compiled(e).query.stream == stream]
+
+    def _active(self) -> list[QueryEntry]:
+        entries = self._catalogue.queries.values()
+        return [entry for entry in entries if not entry.is_dropped and not entry.error]
+
+    def _check_sink(self, entry: QueryEntry) -> None:
+        if entry.sink in ("function", "callback") and entry.number not in self._sinks:
+            raise EngineError(
+                f"query {entry.name!r} hands its results to a function, which cannot be kept "
+                f"on disk; call engine.query({entry.name!r}, sql, sink=...) again"
+            )
+
+    def _is_known(self, name: str, text: str, kind: str) -> bool:
+        """Return True if the catalogue has the query; refuse another one of its name."""
+        check_name(name, "query")
+        if not self._catalogue.has(name):
+            return False
+        if name in self._named_here:
+            raise EngineError(f"query {name!r} exists already; drop it first, or choose a name")
+        entry = self._catalogue.query(name)
+        if (entry.text, entry.sink) != (text, kind):
+            raise EngineError(
+                f"query {name!r} is in the catalogue of {self._folder.path} with another text or "
+                f"sink: {entry.text!r}, {entry.sink}; drop it first, or choose another name"
+            )
+        return True
+
+    def _schemas(self) -> Schemas:
+        catalogue = self._catalogue
+        return Schemas(
+            {name: _types(entry) for name, entry in catalogue.streams.items()},
+            {name: _types(entry) for name, entry in catalogue.tables.items()},
+            {name: self._compiler.name_for_spark(name) for name in catalogue.functions},
+            self._timezone,
+        )
+
+
+def _types(entry: StreamEntry | TableEntry) -> dict[str, str]:
+    schema = StructType.fromJson(entry.schema)
+    return {column.name: column.dataType.simpleString() for column in schema}

@@ -1,0 +1,182 @@
+"""What queries may name: streams, static tables and Python functions."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from eddyline.errors import EngineError
+from eddyline.spark.common.predicates import kind_of_udf
+from eddyline.spark.engine.atomic_file import write_atomically
+from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
+from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us
+from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.functions import Function
+from eddyline.spark.engine.result_store import fingerprint
+from eddyline.spark.engine.stream_info import StreamInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Registry:
+    """Registers streams, tables and functions of one engine, in the catalogue and for this process.
+
+    Parameters
+    ----------
+    spark
+        The session of the engine.
+    folder
+        The folder of the engine.
+    timezone
+        Time zone of the session.
+
+    """
+
+    def __init__(self, spark: SparkSession, folder: EngineFolder, timezone: str) -> None:
+        self._spark = spark
+        self._catalogue = folder.catalogue
+        self._results = folder.results
+        self._started_streams = folder.path / "streams.json"
+        self._timezone = timezone
+        self._streams: dict[str, tuple[StreamInfo, DataFrame]] = {}
+        #: The functions that were registered in this process, by name.
+        self.functions: dict[str, Function] = {}
+
+    # --- registration ------------------------------------------------------------------------
+
+    def add_stream(self, name: str, df: DataFrame, time: str | None, delay: str | None) -> None:
+        """Register a stream; refuse one that differs from the catalogue."""
+        check_name(name, "stream")
+        if name in self._streams:
+            raise EngineError(f"stream {name!r} is registered already")
+        if name in self._catalogue.tables:
+            raise EngineError(
+                f"{name!r} is a table already; streams and tables need different names"
+            )
+        if not df.isStreaming:
+            raise EngineError(
+                f"stream {name!r} is a batch DataFrame; read it with spark.readStream, or register "
+                f"it with engine.table"
+            )
+        folded = [column.lower() for column in df.columns]
+        repeated = sorted({column for column in df.columns if folded.count(column.lower()) > 1})
+        if repeated:
+            raise EngineError(
+                f"stream {name!r} has columns of the same name: {', '.join(repeated)}"
+            )
+        delay_us = read_delay_us(name, df.schema, time, delay)
+        schema = json.loads(df.schema.json())
+        known = self._catalogue.streams.get(name)
+        if known is not None:
+            check_schema(name, StructType.fromJson(known.schema), df.schema)
+            schema = known.schema  # it may differ in what does not matter, such as nullability
+        self._catalogue.set_stream(name, StreamEntry(schema, time, delay_us))
+        info = StreamInfo(self._number_of(name), name, df.schema, self._timezone, time, delay_us)
+        self._streams[name] = (info, df)
+
+    def changed_table(self, name: str, df: DataFrame) -> TableEntry | None:
+        """Check a table; return its entry if it is new or has other rows, else None.
+
+        The version of the entry is the one before the change, 0 for a new table.
+        """
+        check_name(name, "table")
+        if name in self._catalogue.streams:
+            raise EngineError(
+                f"{name!r} is a stream already; streams and tables need different names"
+            )
+        if df.isStreaming:
+            raise EngineError(f"table {name!r} is a streaming DataFrame; use engine.stream")
+        rows, hash_sum = fingerprint(df)
+        known = self._catalogue.tables.get(name)
+        if known is None:
+            return TableEntry(json.loads(df.schema.json()), rows, hash_sum, version=0)
+        check_schema(name, StructType.fromJson(known.schema), df.schema)
+        if (known.rows, known.hash_sum) == (rows, hash_sum):
+            return None
+        return TableEntry(json.loads(df.schema.json()), rows, hash_sum, known.version)
+
+    def store_table(self, name: str, df: DataFrame, entry: TableEntry) -> None:
+        """Copy a table and let micro-batches use the copy from now on."""
+        version = self._results.keep_table(name, df)
+        self._catalogue.set_table(name, replace(entry, version=version))
+
+    def add_function(self, name: str, function: Any, returns: str, spark_name: str) -> None:
+        """Register a Python function, with Spark under a name of its own."""
+        check_name(name, "function")
+        if name in self.functions:
+            raise EngineError(f"function {name!r} is registered already")
+        if self._spark.sql(f"SHOW SYSTEM FUNCTIONS LIKE '{name}'").head() is not None:
+            raise EngineError(f"{name!r} is a built-in function of Spark; choose another name")
+        if not callable(function):
+            raise EngineError(f"function {name!r} is {type(function).__name__}, not a function")
+        is_udf = hasattr(function, "evalType") and hasattr(function, "func")
+        with warnings.catch_warnings():  # PySpark warns about annotations that it cannot use
+            warnings.simplefilter("ignore")
+            udf = function if is_udf else F.udf(function, returns)
+        kind, other_answers = kind_of_udf(udf, name)
+        returned_type = udf.returnType.simpleString()
+        self.functions[name] = Function(name, udf.func, kind, returned_type, other_answers)
+        self._spark.udf.register(spark_name, getattr(udf, "_unwrapped", udf))
+        self._catalogue.add_function(name)
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def streams(self) -> list[StreamInfo]:
+        """Return the registered streams in the order of their numbers."""
+        return sorted((info for info, _ in self._streams.values()), key=lambda info: info.number)
+
+    def frames(self) -> list[DataFrame]:
+        """Return the DataFrames of the registered streams in the order of their numbers."""
+        return [self._streams[info.name][1] for info in self.streams()]
+
+    def stream_named(self, name: str) -> StreamInfo:
+        """Return a stream as it was registered, or as the catalogue knows it."""
+        if name in self._streams:
+            return self._streams[name][0]
+        schema = StructType.fromJson(self._catalogue.streams[name].schema)
+        return StreamInfo(self._number_of(name), name, schema, self._timezone)
+
+    def table_versions(self) -> dict[str, int]:
+        """Return the version of each static table that is in use."""
+        return {name: entry.version for name, entry in self._catalogue.tables.items()}
+
+    def check_streams(self, readers_of: Callable[[str], list[str]]) -> None:
+        """Refuse to start without all streams of the catalogue, or with new ones.
+
+        Parameters
+        ----------
+        readers_of
+            Returns the names of the queries that read a stream.
+
+        """
+        if not self._streams:
+            raise EngineError("no streams; register one with engine.stream(name, df)")
+        names = list(self._catalogue.streams)
+        for name in names:
+            if name not in self._streams:
+                readers = readers_of(name)
+                used = f" (queries {', '.join(readers[:5])})" if readers else ""
+                raise EngineError(
+                    f"stream {name!r} is in the catalogue{used} but was not registered; call "
+                    f"engine.stream({name!r}, df) before start"
+                )
+        if not self._started_streams.exists():
+            write_atomically(self._started_streams, names)
+            return
+        started = json.loads(self._started_streams.read_text())
+        added = sorted(set(names) - set(started))
+        if added:
+            raise EngineError(
+                f"stream {added[0]!r} is new, but the offsets of this engine are of "
+                f"{', '.join(started)}; open a new engine for another set of streams"
+            )
+
+    def _number_of(self, stream: str) -> int:
+        return list(self._catalogue.streams).index(stream)

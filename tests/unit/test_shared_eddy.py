@@ -1,0 +1,265 @@
+"""One eddy for all queries, against evaluating each query by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.arrays import IntArray
+from eddyline.fabric.shared.eddy import SharedEddy
+from eddyline.fabric.shared.lineage import Lineage
+from eddyline.fabric.shared.operators import SharedOperator
+from eddyline.fabric.shared.query import Clause, SharedQuery
+from eddyline.fabric.shared.slots import Slots
+from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
+from eddyline.operators.bitmaps import set_bits
+from eddyline.operators.domain import Whole
+from eddyline.ordering import POLICIES, resolve_policy
+
+COLUMNS = ["a", "b", "c", "d", "e"]
+DOMAINS = {name: Whole() for name in COLUMNS}
+PLACES = {name: at for at, name in enumerate(COLUMNS)}
+READERS = [ColumnReader(name) for name in COLUMNS]
+
+
+def above(**bounds: int) -> dict[str, Any]:
+    return {name: DOMAINS[name].compare(">", bound) for name, bound in bounds.items()}
+
+
+TABLE_3 = {
+    0: SharedQuery(1, above(a=90)),
+    1: SharedQuery(2, above(a=90, b=70)),
+    2: SharedQuery(3, above(a=90, b=70, c=50)),
+    3: SharedQuery(4, above(a=90, b=70, c=50, d=30)),
+    4: SharedQuery(5, above(a=90, b=70, c=50, d=30, e=10)),
+}
+
+
+def make_batch(rng: np.random.Generator, rows: int) -> Batch:
+    columns = [pa.array(rng.integers(0, 100, rows), mask=rng.random(rows) < 0.05) for _ in COLUMNS]
+    return Batch(columns, READERS)
+
+
+def odd_sum(calls: list[int]) -> Operator:
+    def judge(a: int | None, b: int | None) -> bool | None:
+        calls.append(1)
+        return None if a is None or b is None else (a + b) % 2 == 1
+
+    return RowPredicate("odd_sum", (0, 1), judge)
+
+
+def random_query(rng: np.random.Generator, number: int) -> SharedQuery:
+    def values(name: str) -> Any:
+        low, high = sorted(rng.integers(0, 100, 2).tolist())
+        own = DOMAINS[name].compare(">=", low) & DOMAINS[name].compare("<=", high)
+        return own if rng.random() < 0.8 else ~own
+
+    def some(most: int) -> dict[str, Any]:
+        names = rng.choice(COLUMNS, int(rng.integers(0, most + 1)), replace=False)
+        return {str(name): values(str(name)) for name in names}
+
+    clauses = tuple(
+        Clause(some(3), ("odd",) if rng.random() < 0.3 else ())
+        for _ in range(int(rng.integers(0, 3)))
+    )
+    return SharedQuery(number, some(3), ("odd",) if rng.random() < 0.2 else (), clauses)
+
+
+def answer(query: SharedQuery, row: dict[str, Any]) -> bool:
+    def odd() -> bool:
+        return row["a"] is not None and row["b"] is not None and (row["a"] + row["b"]) % 2 == 1
+
+    return (
+        all(values.has(row[name]) for name, values in query.accepts.items())
+        and (not query.needs or odd())
+        and all(
+            any(values.has(row[name]) for name, values in clause.accepts.items())
+            or (bool(clause.needs) and odd())
+            for clause in query.clauses
+        )
+    )
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_matches_equal_those_of_each_query_alone(policy: str) -> None:
+    rng = np.random.default_rng(3)
+    eddy = SharedEddy(DOMAINS, resolve_policy(policy), seed=0)
+    slots = Slots()
+    running: dict[int, SharedQuery] = {}
+    for step in range(12):
+        added = {
+            slots.take(): random_query(rng, 1000 * step + n)
+            for n in range(int(rng.integers(0, 40)))
+        }
+        eddy.take_counts()
+        eddy.add(added)
+        running |= added
+        dropped = [slot for slot in running if rng.random() < 0.3]
+        eddy.drop(dropped)
+        for slot in dropped:
+            del running[slot]
+            slots.give_back(slot)
+        assert len(eddy) == len(running)
+        eddy.bind(PLACES, {"odd": odd_sum([])})
+        batch = make_batch(rng, 300)
+        matches = eddy.run(batch)
+        rows = pa.table(dict(zip(COLUMNS, batch.columns, strict=True))).to_pylist()
+        expected = {
+            (position, query.number)
+            for position, row in enumerate(rows)
+            for query in running.values()
+            if answer(query, row)
+        }
+        found = list(zip(matches.rows.tolist(), matches.numbers.tolist(), strict=True))
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+        assert sum(eddy.take_counts().values()) == len(expected)
+
+
+def record_visits(operator: SharedOperator, visited: set[int]) -> None:
+    """Collect the rows that visit an operator."""
+    visit = operator.visit
+
+    def recorded(batch: Batch, lineage: Lineage, positions: IntArray) -> None:
+        visited.update(lineage.rows[positions].tolist())
+        visit(batch, lineage, positions)
+
+    operator.visit = recorded  # type: ignore[method-assign]
+
+
+def test_a_row_is_done_with_every_operator_its_queries_need() -> None:
+    rng = np.random.default_rng(4)
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({n: random_query(rng, n) for n in range(50)})
+    eddy.bind(PLACES, {"odd": odd_sum([])})
+    visited: list[set[int]] = [set() for _ in eddy.operators]
+    for operator, rows in zip(eddy.operators, visited, strict=True):
+        record_visits(operator, rows)
+    lineage = eddy.route(make_batch(rng, 500), np.arange(500))
+    for row, slot in zip(*set_bits(lineage.interested), strict=True):
+        completion = eddy.completion(slot)
+        assert completion & lineage.done == completion
+        needed = [rows for n, rows in enumerate(visited) if completion >> n & 1]
+        assert all(row in rows for rows in needed)
+
+
+def test_rows_are_routed_only_while_a_query_is_incomplete() -> None:
+    eddy = SharedEddy(DOMAINS, resolve_policy("as_written"), seed=0)
+    eddy.add({0: SharedQuery(1, above(a=90)), 1: SharedQuery(2, above(a=90, b=0))})
+    eddy.bind(PLACES, {})
+    none_above = Batch([pa.array([1, 2])] * 5, READERS)
+    by_name = {operator.name: n for n, operator in enumerate(eddy.operators)}
+    eddy.policy.adopt([by_name["a"], by_name["b"]])
+    assert eddy.route(none_above, np.arange(2)).done == 1 << by_name["a"]
+    assert [eddy.completion(slot) for slot in (0, 1)] == [1 << by_name["a"], 0b11]
+
+
+def test_a_row_that_skips_an_operator_still_visits_the_next_that_a_query_needs() -> None:
+    eddy = SharedEddy(DOMAINS, resolve_policy("as_written"), seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10, c=50)), 1: SharedQuery(2, above(a=90, b=0))})
+    eddy.bind(PLACES, {})
+    by_name = {operator.name: n for n, operator in enumerate(eddy.operators)}
+    eddy.policy.adopt([by_name[name] for name in "abc"])
+    columns = [
+        pa.array([50] * 3),
+        pa.array([0] * 3),
+        pa.array([10, 60, 10]),
+        *[pa.array([0] * 3)] * 2,
+    ]
+    assert eddy.run(Batch(columns, READERS)).rows.tolist() == [1]
+    assert eddy.visits == 6, "none of the rows visited b"
+
+
+def test_operators_that_are_done_already_are_not_visited_again() -> None:
+    lineage = Lineage.start(np.arange(2), np.ones(1, dtype=np.uint64), clause_words=1)
+    taken = []
+    for number in lineage.ready([2, 0, 1]):
+        taken.append(number)
+        lineage.mark_done(0)
+    assert taken == [2, 1]
+
+
+def test_a_slot_that_is_used_again_shows_nothing_old() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10), clauses=(Clause(above(b=5, c=5)),))})
+    eddy.drop([0])
+    eddy.add({0: SharedQuery(2, above(b=90))})
+    eddy.bind(PLACES, {})
+    batch = Batch([pa.array([50]), pa.array([50]), *[pa.array([50])] * 3], READERS)
+    assert len(eddy.run(batch).rows) == 0
+    assert eddy.take_counts() == {}
+    assert [operator.name for operator in eddy.operators] == ["b"]
+
+
+def test_bits_of_clauses_are_used_again() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    for number in range(100):
+        eddy.add({0: SharedQuery(number, clauses=(Clause(above(b=5, c=5)),))})
+        eddy.drop([0])
+    eddy.bind(PLACES, {})
+    lineage = eddy.route(make_batch(np.random.default_rng(0), 1), np.arange(1))
+    assert lineage.fulfilled.shape == (1, 1)
+
+
+def test_slots_and_queries_are_added_once_and_dropped_once() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({3: SharedQuery(1, above(a=10))})
+    with pytest.raises(ValueError, match=r"slots are in use already: \[3\]"):
+        eddy.add({3: SharedQuery(2, above(a=10))})
+    with pytest.raises(ValueError, match=r"a query is here already, or given twice: \[1\]"):
+        eddy.add({4: SharedQuery(1, above(a=10))})
+    eddy.drop([3])
+    with pytest.raises(ValueError, match="no query has slot 3"):
+        eddy.drop([3])
+
+
+def test_python_predicates_see_only_rows_that_some_query_still_wants() -> None:
+    calls: list[int] = []
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({n: SharedQuery(n, above(c=90), ("odd",)) for n in range(100)})
+    eddy.bind(PLACES, {"odd": odd_sum(calls)})
+    rng = np.random.default_rng(0)
+    for _ in range(30):  # the order is learnt from the first of them
+        batch = make_batch(rng, 500)
+        calls.clear()
+        eddy.run(batch)
+    wanted = sum(1 for c in batch.columns[2].to_pylist() if c is not None and c > 90)
+    assert len(calls) == wanted
+
+
+def test_a_predicate_that_raises_fails_only_queries_that_nothing_else_rejects() -> None:
+    def judge(a: int) -> bool:
+        if a == 7:
+            raise ValueError("seven")
+        return True
+
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add(
+        {
+            0: SharedQuery(1, above(b=50), ("seven",)),
+            1: SharedQuery(2, above(b=20), ("seven",)),
+            2: SharedQuery(3, above(b=20)),
+        }
+    )
+    eddy.bind(PLACES, {"seven": RowPredicate("is_seven", (0,), judge)})
+    columns = [pa.array([7, 8]), pa.array([30, 60]), *[pa.array([0, 0])] * 3]
+    matches = eddy.run(Batch(columns, READERS))
+    assert list(matches.failures) == [2]
+    assert "is_seven raised ValueError: seven" in matches.failures[2]
+    counts = eddy.take_counts()
+    assert counts[1] == 1
+    assert counts[3] == 2
+
+
+def test_tickets_visit_hardly_more_filters_than_the_best_order() -> None:
+    rng = np.random.default_rng(0)
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add(TABLE_3)
+    eddy.bind(PLACES, {})
+    for _ in range(200):
+        columns = [pa.array(rng.integers(0, 100, 1_000)) for _ in COLUMNS]
+        eddy.run(Batch(columns, READERS))
+    assert eddy.visits / eddy.rows <= 1.25

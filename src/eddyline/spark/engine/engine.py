@@ -31,7 +31,7 @@ from eddyline.spark.engine.run import Run
 from eddyline.spark.engine.sinks import kind_of
 from eddyline.spark.engine.states import QueryState, QueryStates
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.sql.names import Schemas
+from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

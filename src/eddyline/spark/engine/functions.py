@@ -1,4 +1,4 @@
-"""Python functions by name, as queries call them."""
+"""Python functions that queries call by name."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eddyline.operators.answer import ANSWER_TYPES
-from eddyline.sql.query import PredicateSpec
 
 
 @dataclass(frozen=True)
 class Function:
-    """A registered function.
+    """A registered Python function.
 
     Parameters
     ----------
     name
-        As queries call it.
+        Name in queries.
     function
-        What is called.
+        The callable itself.
     kind
-        How: with one row, with pandas Series, with Arrow arrays.
+        Calling convention: `row`, or one of the vectorised kinds of `FUNCTION_PLANS`.
     returns
-        The type of its answer, as Spark names it.
+        Declared type of the answer, as Spark SQL writes it.
     other_answers
-        What Spark makes of an answer of another type: it is `null`, or it is `cast`.
+        What an answer of another type becomes, as in a Spark UDF: `null`, or the `cast` value.
 
     """
 
@@ -35,18 +34,35 @@ class Function:
     returns: str
     other_answers: Literal["null", "cast"]
 
-    def why_not(self, spec: PredicateSpec) -> str | None:
-        """Say why the question cannot be asked; None if it can."""
-        if spec.comparison == "" and self.returns == "boolean":
+    def reason_not_testable(self, comparison: str, constant: object) -> str | None:
+        """Return why a test of the answer is not possible; None if it is.
+
+        Parameters
+        ----------
+        comparison
+            "" to test for true, "not" to test for false, or the sign of a comparison.
+        constant
+            What the answer is compared with; unused for "" and "not".
+
+        Examples
+        --------
+        >>> score = Function("score", len, "row", "double", "cast")
+        >>> score.reason_not_testable(">", 0.5) is None
+        True
+        >>> score.reason_not_testable("=", "high")
+        'its answer is double'
+
+        """
+        if comparison == "" and self.returns == "boolean":
             return None
         if self.kind != "row":
-            return "a vectorised function can only be asked for true: WHERE f(x)"
+            return "a vectorised function can only be tested for true: WHERE f(x)"
         if self.returns not in ANSWER_TYPES:
             return f"its answer is {self.returns}; only {', '.join(ANSWER_TYPES)} can be compared"
-        if spec.comparison in ("", "not"):
-            is_fit = self.returns == "boolean"
-        elif isinstance(spec.constant, str):
-            is_fit = self.returns == "string"
+        if comparison in ("", "not"):
+            is_testable = self.returns == "boolean"
+        elif isinstance(constant, str):
+            is_testable = self.returns == "string"
         else:
-            is_fit = self.returns in ("int", "bigint", "double")
-        return None if is_fit else f"its answer is {self.returns}"
+            is_testable = self.returns in ("int", "bigint", "double")
+        return None if is_testable else f"its answer is {self.returns}"

@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.planner import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.sql.parse import ROWS, TABLE
+from eddyline.sql.placeholders import ROWS, TABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -201,8 +201,8 @@ class Run:
             matched.write.format("noop").mode("overwrite").save()
         late = self._count_late(times.get) if metrics else 0
         about = _summed(seen.get["notes"], record, late)
-        shown = self._engine.compiler.shown
-        about["tickets"] = {shown(name): share for name, share in about["tickets"].items()}
+        display = self._engine.compiler.display_text
+        about["tickets"] = {display(name): share for name, share in about["tickets"].items()}
         return about
 
     def _time_metrics(self) -> list[Column]:
@@ -240,7 +240,9 @@ class Run:
             except Exception as error:
                 self._raise_if_stopping(error)
                 evaluate(number, F.lit(1))  # the rows themselves cannot be read: nobody's fault
-                failures |= dict.fromkeys(queries, self._engine.compiler.shown(_first_cause(error)))
+                failures |= dict.fromkeys(
+                    queries, self._engine.compiler.display_text(_first_cause(error))
+                )
         return failures
 
     def _raise_if_stopping(self, error: Exception) -> None:

@@ -1,0 +1,50 @@
+"""The compiled query: what is derived from its fields."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from eddyline.fabric.shared.query import StandingQuery
+from eddyline.sql.parse import parse
+from eddyline.sql.query import SourceSpec, Window
+from tests.unit.sql.support import SCHEMAS
+
+JOIN = "SELECT l.room FROM rooms r JOIN light l ON l.room = r.room WHERE lux > 1 WINDOW 5 ROWS"
+
+
+def test_a_query_describes_each_of_its_sources() -> None:
+    query = parse(JOIN, SCHEMAS)
+    window = Window(5, "rows")
+    assert query.sources == (
+        SourceSpec("rooms", "r", is_stream=False, columns=("room",)),
+        SourceSpec("light", "l", is_stream=True, columns=("room",), window=window),
+    )
+    assert (query.stream, query.tables) == ("light", ("rooms",))
+    assert (query.columns, query.window) == (("room",), window)
+
+
+def test_a_query_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        parse(JOIN, SCHEMAS).text = ""  # type: ignore[misc]
+
+
+def test_a_standing_query_needs_required_predicates_and_lookups() -> None:
+    query = parse(f"{JOIN[:-14]} AND length(l.room) > 2 AND (is_on OR lux > 9)", SCHEMAS)
+    needs = ("length(`_stream`.`room`) > 2", "rooms(room) = (room)")
+    assert query.standing(3, is_stored=False) == StandingQuery(
+        3, query.accepts, needs, query.clauses, False
+    )
+
+
+def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> None:
+    text = "SELECT room FROM light WHERE lux <> 0 AND 10 / lux > 2 AND (is_on OR length(room) > 1)"
+    merged = parse(text, SCHEMAS).merge_native_conditions()
+    (spec,) = merged.predicates
+    assert spec.condition == (
+        "(`_stream`.`lux` <> 0) AND (10 / `_stream`.`lux` > 2) AND "
+        "(`_stream`.`is_on` OR length(`_stream`.`room`) > 1)"
+    )
+    assert merged.required == (spec.key,)
+    assert not merged.clauses

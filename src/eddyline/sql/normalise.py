@@ -147,8 +147,8 @@ def negate(condition: exp.Expression) -> exp.Expression | None:
         return condition.this.unnest()
     if isinstance(condition, exp.And | exp.Or):
         dual = exp.Or if isinstance(condition, exp.And) else exp.And
-        left, right = condition.left.copy(), condition.right.copy()
-        return dual(this=exp.Not(this=left), expression=exp.Not(this=right))
+        # `not_` adds the brackets that nested connectors need if the negation stays whole.
+        return dual(this=exp.not_(condition.left), expression=exp.not_(condition.right))
     if type(condition) in _OPPOSITE:
         opposite = _OPPOSITE[type(condition)]
         return opposite(this=condition.this.copy(), expression=condition.expression.copy())

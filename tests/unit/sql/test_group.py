@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from eddyline.errors import QueryError
@@ -9,7 +11,9 @@ from eddyline.operators.value_set import ValueSet
 from eddyline.sql.group import GroupedQuery, group
 from eddyline.sql.parse import parse
 from eddyline.sql.query import PredicateSpec
-from tests.unit.sql.support import SCHEMAS, Case, cases, output, to_sql
+from tests.unit.sql import random_conditions
+from tests.unit.sql.evaluator import is_true, parse_condition, passes
+from tests.unit.sql.support import SCHEMAS, Case, cases, output, run_steps, to_sql
 
 
 def describe(query: GroupedQuery) -> list[str]:
@@ -53,6 +57,22 @@ def intervals(values: ValueSet) -> str:
 @cases(group)
 def test_group(case: Case) -> None:
     assert output(case.sql, group, describe) == case.expected
+
+
+def test_the_filters_keep_exactly_the_rows_for_which_the_condition_is_true() -> None:
+    rng = random.Random(0)
+    kept = 0
+    for _ in range(150):
+        text = random_conditions.condition(rng)
+        sql = f"SELECT a FROM events WHERE {text}"
+        filters = run_steps(sql, group, random_conditions.SCHEMAS).row_filter
+        condition = parse_condition(text)
+        for _ in range(15):
+            row = random_conditions.row(rng)
+            is_kept = is_true(condition, row, random_conditions.FUNCTIONS)
+            assert passes(filters, row, random_conditions.FUNCTIONS) == is_kept, (text, row)
+            kept += is_kept
+    assert 500 < kept < 1_750  # neither side is decided by one answer
 
 
 def test_all_comparisons_of_a_column_become_one_set_of_values() -> None:

@@ -36,11 +36,19 @@ def test_the_normal_form_is_true_exactly_when_the_condition_is() -> None:
 
     for _ in range(60):
         parsed = parse_one(condition(3))
-        clauses = to_clauses(parsed, literals_max=rng.choice([4, 1_000]))
+        clauses = [
+            [parse_one(part.sql()) for part in clause]  # Spark evaluates the text, not the tree
+            for clause in to_clauses(parsed, literals_max=rng.choice([4, 1_000]))
+        ]
         for _ in range(20):
             row = {name: rng.choice([True, False, None]) for name in "abcd"}
             whole = all(any(is_true(part, row) for part in clause) for clause in clauses)
             assert whole == is_true(parsed, row)
+
+
+def test_a_negation_that_stays_whole_keeps_its_brackets() -> None:
+    ((whole,),) = to_clauses(parse_one("NOT (a AND b AND c)"), literals_max=2)
+    assert whole.sql() == "NOT (a AND b) OR NOT c"
 
 
 def test_a_condition_that_would_grow_too_large_stays_whole() -> None:

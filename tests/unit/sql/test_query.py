@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 
 import pytest
 
 from eddyline.fabric.shared.query import StandingQuery
 from eddyline.sql.parse import parse
 from eddyline.sql.query import SourceSpec, Window
+from tests.unit.sql import random_conditions
+from tests.unit.sql.evaluator import is_true, parse_condition, passes
 from tests.unit.sql.support import SCHEMAS
 
 JOIN = "SELECT l.room FROM rooms r JOIN light l ON l.room = r.room WHERE lux > 1 WINDOW 5 ROWS"
@@ -48,3 +51,20 @@ def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> No
     )
     assert merged.required == (spec.key,)
     assert not merged.clauses
+
+
+def test_merging_native_conditions_keeps_the_meaning() -> None:
+    rng = random.Random(0)
+    checked = 0
+    for _ in range(150):
+        text = random_conditions.condition(rng)
+        query = parse(f"SELECT a FROM events WHERE {text}", random_conditions.SCHEMAS)
+        if not query.conditions:
+            continue
+        merged, condition = query.merge_native_conditions(), parse_condition(text)
+        for _ in range(10):
+            row = random_conditions.row(rng)
+            is_kept = is_true(condition, row, random_conditions.FUNCTIONS)
+            assert passes(merged, row, random_conditions.FUNCTIONS) == is_kept, (text, row)
+            checked += 1
+    assert checked > 500

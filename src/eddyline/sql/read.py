@@ -93,6 +93,7 @@ def read(query: QueryText) -> ReadQuery:
     _refuse_unsupported_clauses(select)
     _refuse_unsupported_expressions(select)
     _refuse_unsupported_joins(select)
+    _refuse_star_in_conditions(select)
     return ReadQuery(query.text, query.schemas, body, select, window)
 
 
@@ -164,6 +165,14 @@ def _refuse_unsupported_expressions(select: exp.Select) -> None:
                 f"{_function_name(node)}() gives another answer each time, so the result could "
                 f"not be reproduced; add it as a column of the stream"
             )
+
+
+def _refuse_star_in_conditions(select: exp.Select) -> None:
+    """Refuse `*` outside SELECT: queries share conditions, so each column must be named."""
+    joins = select.args.get("joins") or []
+    conditions = [select.args.get("where"), *[join.args.get("on") for join in joins]]
+    if any(condition is not None and condition.find(exp.Star) for condition in conditions):
+        raise QueryError("* in a condition is not supported; name the columns")
 
 
 def _function_name(node: exp.Func) -> str:

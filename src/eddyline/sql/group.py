@@ -60,7 +60,23 @@ class GroupedQuery:
 
 
 def group(query: NormalisedQuery) -> GroupedQuery:
-    """Group the conjuncts over the stream into value sets, shared predicates and clauses."""
+    """Group the conjuncts over the stream into value sets, shared predicates and clauses.
+
+    Examples
+    --------
+    >>> from eddyline.sql.normalise import normalise
+    >>> from eddyline.sql.read import QueryText, read
+    >>> from eddyline.sql.resolve import resolve
+    >>> from eddyline.sql.schemas import Schemas
+    >>> schemas = Schemas({"s": {"a": "int", "b": "string"}})
+    >>> text = "SELECT a FROM s WHERE a > 1 AND a < 5 AND length(b) > 3"
+    >>> row_filter = group(normalise(resolve(read(QueryText(text, schemas))))).row_filter
+    >>> row_filter.accepts
+    {'a': ValueSet(bounds=(2, 5), below=False, null=False)}
+    >>> row_filter.required
+    ('length(`_stream`.`b`) > 3',)
+
+    """
     resolved = query.resolved
     stream = {resolved.stream.alias}
     local = [conjunct for conjunct in query.conjuncts if conjunct.sources <= stream]

@@ -16,7 +16,18 @@ from eddyline.sql.tree import table_sql
 
 
 def lookups(query: JoinedQuery) -> JoinedQuery:
-    """Add a lookup for each static table that has a key in common with the stream."""
+    """Add a lookup for each static table that has a key in common with the stream.
+
+    Examples
+    --------
+    >>> from eddyline.sql.parse import parse
+    >>> from eddyline.sql.schemas import Schemas
+    >>> schemas = Schemas({"s": {"a": "int"}}, {"t": {"k": "int", "v": "int"}})
+    >>> (lookup,) = parse("SELECT v FROM s, t WHERE s.a = t.k AND t.v > 3", schemas).lookups
+    >>> lookup.table, lookup.columns, lookup.keys, lookup.condition
+    ('t', ('a',), ('k',), '(`v` > 3)')
+
+    """
     stream = query.resolved.stream
     specs = [_to_lookup(stream, table, query.graph) for table in query.resolved.tables]
     return replace(query, lookups=tuple(spec for spec in specs if spec is not None))

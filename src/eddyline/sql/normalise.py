@@ -62,7 +62,21 @@ class NormalisedQuery:
 
 
 def normalise(query: ResolvedQuery) -> NormalisedQuery:
-    """Split the conditions of ON and WHERE into conjuncts and normalise each of them."""
+    """Split the conditions of ON and WHERE into conjuncts and normalise each of them.
+
+    Examples
+    --------
+    >>> from eddyline.sql.read import QueryText, read
+    >>> from eddyline.sql.resolve import resolve
+    >>> from eddyline.sql.schemas import Schemas
+    >>> schemas = Schemas({"s": {"a": "int", "b": "int"}})
+    >>> text = "SELECT a FROM s WHERE a > 1 AND NOT (a > 7 AND b = 2)"
+    >>> for conjunct in normalise(resolve(read(QueryText(text, schemas)))).conjuncts:
+    ...     print([[literal.sql() for literal in clause] for clause in conjunct.clauses])
+    [['"s"."a" > 1']]
+    [['"s"."a" <= 7', '"s"."b" <> 2']]
+
+    """
     select = query.select
     conditions = [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
     if select.args.get("where") is not None:

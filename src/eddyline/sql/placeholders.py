@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Name of the stream in conditions and function arguments, whatever alias the query gives it. Equal
-#: conditions of different queries are therefore equal texts.
+#: Name of the stream in conditions and function arguments, independent of its alias: equal
+#: conditions of different queries are equal texts.
 STREAM = "_stream"
 #: Placeholder of the matching rows in the SQL that makes the result.
 ROWS = "rows"

@@ -16,10 +16,13 @@ ROOMS = "room string, floor int, name string"
 
 
 def is_vowel(s: str | None) -> bool | None:
+    """Return whether a text begins with a vowel: the Python function that queries call."""
     return None if s is None else s[:1] in "aeiou"
 
 
 def rows(rng: random.Random, count: int, first_id: int) -> list[tuple[Any, ...]]:
+    """Return rows of `SCHEMA` with NULL, NaN and values at the limits of their types."""
+
     def maybe(value: Any) -> Any:
         return None if rng.random() < 0.1 else value
 
@@ -41,6 +44,7 @@ def rows(rng: random.Random, count: int, first_id: int) -> list[tuple[Any, ...]]
 
 
 def predicate(rng: random.Random) -> str:
+    """Return one predicate: value sets, native conditions and Python functions."""
     sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
     day = f"2024-01-{rng.randint(1, 28):02}"
     return rng.choice(
@@ -85,6 +89,7 @@ def predicate(rng: random.Random) -> str:
 
 
 def condition(rng: random.Random, depth: int = 2) -> str:
+    """Return predicates joined by AND, OR and NOT."""
     if depth == 0 or rng.random() < 0.3:
         return predicate(rng)
     parts = [condition(rng, depth - 1) for _ in range(rng.randint(2, 3))]
@@ -93,13 +98,16 @@ def condition(rng: random.Random, depth: int = 2) -> str:
 
 
 def query(rng: random.Random, stream: str = "events") -> str:
-    items = rng.choice(["*", "id", "id, a * 2 AS twice", "upper(s) AS u, id", "e.id, e.b"])
+    """Return a query over the stream; about a fifth join it with `rooms`."""
     if rng.random() < 0.2:
-        items = rng.choice(["id, r.floor", "e.id, r.*", "id, concat(s, name) AS both"])
-        tables, join = f"{stream} e JOIN rooms r ON e.s = r.room", ["", " AND r.floor > 1"]
-        return f"SELECT {items} FROM {tables} WHERE {condition(rng)}{rng.choice(join)}".replace(
-            " WHERE ", " WHERE (", 1
-        ).replace(" AND r.floor > 1", "") + (") AND r.floor > 1" if rng.random() < 0.5 else ")")
+        return _join_query(rng, stream)
+    items = rng.choice(["*", "id", "id, a * 2 AS twice", "upper(s) AS u, id", "e.id, e.b"])
     where = f" WHERE {condition(rng)}" if rng.random() < 0.95 else ""
-    window = rng.choice(["", " WINDOW 5 MINUTES"]) if rng.random() < 0.3 else ""
+    window = " WINDOW 5 MINUTES" if rng.random() < 0.15 else ""
     return f"SELECT {items} FROM {stream} e{where}{window}"
+
+
+def _join_query(rng: random.Random, stream: str) -> str:
+    items = rng.choice(["id, r.floor", "e.id, r.*", "id, concat(s, name) AS both"])
+    where = f"({condition(rng)})" + rng.choice(["", " AND r.floor > 1"])
+    return f"SELECT {items} FROM {stream} e JOIN rooms r ON e.s = r.room WHERE {where}"

@@ -175,7 +175,7 @@ def test_a_wrong_policy_is_refused_before_anything_is_opened(
     spark: Any, tmp_path: pathlib.Path
 ) -> None:
     for policy in ("fastest", "mesh", el.MeshOptions()):
-        with pytest.raises(el.InvalidPolicyError, match="choose one of tickets, as_written"):
+        with pytest.raises(el.InvalidPolicyError, match="choose one of auto, as_written"):
             el.Engine(spark, tmp_path / "engine", policy=policy)  # type: ignore[arg-type]
     with pytest.raises(el.InvalidPolicyError, match=r"pass an object: Sweep\(\)"):
         el.Engine(spark, tmp_path / "engine", policy=el.Sweep)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""From SQL text to what an eddy can share: parse, resolve, normalise, take apart.
+"""From the SQL text of a continuous query to a `Query`.
 
-Nothing is imported here: workers need the parts of a query, but not what reads SQL.
+The steps are the tuple `STEPS` in `eddyline.sql.parse`; each is in the module named after it.
+This package imports none of its modules: a worker must not load the SQL parser
+(`docs/decisions/0014`).
 """

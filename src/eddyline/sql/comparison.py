@@ -1,24 +1,23 @@
-"""Which predicates a grouped filter can answer: a column of the stream against constants.
+"""Comparisons of a column with constants, as sets of accepted values.
 
-Spark makes the types of both sides equal before it compares. Only where that is known to change
-nothing is a comparison taken here; whatever else is left to Spark, so that answers are always its.
+A grouped filter can evaluate these. Spark casts both sides of a comparison to a common type first.
+A comparison becomes a value set only where this cast is known not to change the answer; every other
+predicate is left to Spark, so that answers are always the same as Spark's.
 """
 
 from __future__ import annotations
 
-import datetime
-import math
 import re
-import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
 from sqlglot import exp
 
-from eddyline.operators.domain import Constant, Domain, Floating, Text, Whole
+from eddyline.operators.domain import Domain, Floating, Text, Whole
 from eddyline.operators.value_set import NOT_NULL, NOTHING, ONLY_NULL, ValueSet
+from eddyline.sql.constants import to_typed_constant
 
+#: Sign of each comparison class of sqlglot.
 COMPARISON_SIGNS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -27,22 +26,29 @@ COMPARISON_SIGNS: dict[type[exp.Expression], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+#: Sign of a comparison after its sides are exchanged.
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?")
-_YEAR_MIN = 1970  # before, zones and calendars are a field of their own
-_FLOAT32_EXACT = 2**24
 
 
 @dataclass(frozen=True)
 class ColumnTypes:
-    """Types of a stream's columns, as Spark names them, and the session's time zone."""
+    """Types of the columns of a stream.
+
+    Parameters
+    ----------
+    types
+        By column, the type as Spark SQL writes it.
+    timezone
+        Time zone of the session.
+
+    """
 
     types: Mapping[str, str]
     timezone: str = "UTC"
 
     def domain(self, column: str) -> Domain | None:
-        """Return how a column's values compare; None if a grouped filter cannot hold them.
+        """Return the domain of a column; None if a grouped filter cannot hold its values.
 
         Examples
         --------
@@ -65,7 +71,10 @@ class ColumnTypes:
 
 
 def to_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, ValueSet] | None:
-    """Return the column a predicate is about and the values it accepts; None if Spark must judge.
+    """Return the column that a predicate tests and the values it accepts.
+
+    None if the predicate is not a comparison of one column with constants, or if types differ so
+    that only Spark's own casts give the right answer.
 
     Examples
     --------
@@ -90,22 +99,23 @@ def to_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, Val
     if isinstance(predicate, exp.Is):
         column = predicate.this.unnest()
         if isinstance(column, exp.Column) and isinstance(predicate.expression, exp.Null):
-            return _if_held(column, ONLY_NULL, columns)
+            return _if_supported(column, ONLY_NULL, columns)
         return None
     if isinstance(predicate, exp.In):
         return _in_list(predicate, columns)
     if isinstance(predicate, exp.Not):
-        return _opposite(predicate.this.unnest(), columns)
+        return _negated_values(predicate.this.unnest(), columns)
     return None
 
 
-def _opposite(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, ValueSet] | None:
-    inside = to_values(predicate, columns)
-    if inside is None:
+def _negated_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, ValueSet] | None:
+    accepted = to_values(predicate, columns)
+    if accepted is None:
         return None
-    column, values = inside
+    column, values = accepted
     if isinstance(predicate, exp.Is):
         return column, NOT_NULL
+    # x NOT IN (..., NULL) is never true.
     has_null = isinstance(predicate, exp.In) and any(
         isinstance(item, exp.Null) for item in predicate.expressions
     )
@@ -116,19 +126,19 @@ def _in_list(predicate: exp.In, columns: ColumnTypes) -> tuple[str, ValueSet] | 
     column = predicate.this.unnest()
     if not isinstance(column, exp.Column) or not predicate.expressions:
         return None
-    found = NOTHING
+    values = NOTHING
     for item in predicate.expressions:
         if isinstance(item, exp.Null):
             continue
-        # In a list Spark makes all types equal, so that one odd item changes the others.
-        one = _compare(column, "=", item, columns)
-        if one is None:
+        # Spark casts all items of a list to one type, so one unsuitable item affects the others.
+        equality = _compare(column, "=", item, columns)
+        if equality is None:
             return None
-        found = found | one[1]
-    return _if_held(column, found, columns)
+        values = values | equality[1]
+    return _if_supported(column, values, columns)
 
 
-def _if_held(
+def _if_supported(
     column: exp.Column, values: ValueSet, columns: ColumnTypes
 ) -> tuple[str, ValueSet] | None:
     if column.name not in columns.types or columns.domain(column.name) is None:
@@ -142,82 +152,7 @@ def _compare(
     if not isinstance(column, exp.Column) or column.name not in columns.types:
         return None
     domain = columns.domain(column.name)
-    constant = _constant(columns.types[column.name], other, columns.timezone)
+    constant = to_typed_constant(columns.types[column.name], other, columns.timezone)
     if domain is None or constant is None:
         return None
     return column.name, domain.compare(comparison, constant)
-
-
-def _constant(kind: str, node: exp.Expression, timezone: str) -> Constant | None:
-    """Return a constant in the form the column's domain takes; None if types differ too much."""
-    if kind == "boolean":
-        return int(node.this) if isinstance(node, exp.Boolean) else None
-    if kind == "string":
-        return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
-    if kind in ("date", "timestamp", "timestamp_ntz"):
-        return _moment(kind, node, timezone)
-    number = _number(node)
-    if number is None:
-        return None
-    if isinstance(number, float):  # a literal like 1e3: Spark compares as double
-        exact = kind in ("float", "double", "tinyint", "smallint", "int")
-        return (number if kind in ("float", "double") else Decimal(number)) if exact else None
-    if kind == "float" and isinstance(number, int) and abs(number) > _FLOAT32_EXACT:
-        return None
-    return number
-
-
-def to_constant(node: exp.Expression) -> int | float | str | None:
-    """Return the number or text that a literal stands for; None if it is something else."""
-    if isinstance(node, exp.Literal) and node.is_string:
-        return str(node.this)
-    number = _number(node)
-    return float(number) if isinstance(number, Decimal) else number
-
-
-def _number(node: exp.Expression) -> int | float | Decimal | None:
-    if isinstance(node, exp.Neg):
-        inside = _number(node.this)
-        return None if inside is None else -inside
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    text = str(node.this).lower()
-    try:
-        if "e" in text:
-            return float(text) if math.isfinite(float(text)) else None
-        number = Decimal(text)
-    except (ValueError, ArithmeticError):
-        return None
-    if len(number.as_tuple().digits) > 30:  # Spark would round it
-        return None
-    return int(number) if "." not in text else number
-
-
-def _moment(kind: str, node: exp.Expression, timezone: str) -> int | None:
-    """Return a date as days, or a timestamp as microseconds, since 1970."""
-    is_date = kind == "date"
-    if isinstance(node, exp.Cast):
-        target = node.to.this
-        is_date = is_date or target == exp.DType.DATE
-        plain = {"date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}
-        if target != plain.get(kind) and not (kind != "date" and target == exp.DType.DATE):
-            return None
-        node = node.this
-    if not isinstance(node, exp.Literal) or not node.is_string:
-        return None
-    found = _MOMENT.fullmatch(str(node.this))
-    if found is None or int(found[1]) < _YEAR_MIN or (is_date and found[4] is not None):
-        return None
-    fraction = int((found[7] or "0").ljust(6, "0"))
-    try:
-        year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-        whole = datetime.datetime(year, month, day, hour, minute, second)
-        if kind == "date":
-            return (whole.date() - datetime.date(1970, 1, 1)).days
-        zone = datetime.UTC if kind == "timestamp_ntz" else zoneinfo.ZoneInfo(timezone)
-    except (ValueError, zoneinfo.ZoneInfoNotFoundError):
-        return None
-    local = whole.replace(tzinfo=zone)
-    if local.utcoffset() != local.replace(fold=1).utcoffset():  # twice, or never, on the clock
-        return None
-    return int(local.timestamp()) * 10**6 + fraction

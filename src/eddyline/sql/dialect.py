@@ -1,7 +1,8 @@
-"""Spark's SQL as sqlglot reads it, with calls of functions left as they are written.
+"""Spark SQL as sqlglot reads it, with function calls kept as they are written.
 
-sqlglot knows many functions and writes some of them in another way, which is not always the same
-to the last digit. Here only the shape of a query matters; what a function does is Spark's business.
+sqlglot parses many functions into classes of its own and writes some of them differently, with
+results that can differ in the last digit (`docs/decisions/0012`). A continuous query needs only
+the structure of the SQL; Spark evaluates the functions.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from typing import Any, ClassVar
 from sqlglot.dialects.spark import Spark
 
 
-class Verbatim(Spark):
-    """Spark's dialect without sqlglot's knowledge of functions."""
+class VerbatimSpark(Spark):
+    """The Spark dialect without sqlglot's knowledge of functions."""
 
     class Tokenizer(Spark.Tokenizer):
-        """A quote within a text may be doubled."""
+        """Accepts a doubled quote inside a string literal."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Parser(Spark.Parser):
-        """Every call is just a call."""
+        """Reads every function call as an `Anonymous` expression."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
 
 
-#: Arguments for sqlglot, to write an expression as Spark reads it.
-SPARK: dict[str, Any] = {"dialect": Verbatim, "normalize_functions": False}
+#: Arguments of `Expression.sql` that write an expression as Spark SQL.
+SPARK: dict[str, Any] = {"dialect": VerbatimSpark, "normalize_functions": False}

@@ -1,7 +1,8 @@
-"""A query, taken apart: what an eddy decides, and what is left for Spark to do with its rows."""
+"""A compiled query: the filters that queries share, and the SQL that makes its result."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -11,27 +12,52 @@ from eddyline.operators.value_set import ValueSet
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long rows count: `WINDOW 30 SECONDS`, `WINDOW 100 ROWS`."""
+    """Extent of a window over a stream: `WINDOW 30 SECONDS`, `WINDOW 100 ROWS`."""
 
     size: int
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """A stream or static table in FROM.
+
+    Parameters
+    ----------
+    name
+        Registered name.
+    alias
+        Name within the query.
+    is_stream
+        False for a static table.
+    columns
+        Columns that the result and the join conditions need, in schema order.
+    window
+        Window over the stream, if the query has one; always None for a static table.
+
+    """
+
+    name: str
+    alias: str
+    is_stream: bool
+    columns: tuple[str, ...]
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PredicateSpec:
-    """A predicate that is evaluated once for all queries that have it.
+    """A predicate that is evaluated once for all queries that contain it.
 
     Parameters
     ----------
     key
-        Equal for equal predicates.
+        Identity: equal predicates have equal keys.
     condition
-        As Spark SQL over the columns of `STREAM`; empty if a Python function decides.
+        Spark SQL over the columns of `STREAM`; empty if a Python function decides.
     function, arguments
-        The registered Python function that is called, and with what, as Spark SQL.
+        Name of the registered Python function, and its arguments as Spark SQL.
     comparison, constant
-        What is asked of its answer: nothing but that it is true (""), that it is false ("not"), or
-        how it compares with a constant.
+        Test of the answer: it must be true (""), be false ("not"), or compare with the constant.
 
     """
 
@@ -45,18 +71,18 @@ class PredicateSpec:
 
 @dataclass(frozen=True, slots=True)
 class LookupSpec:
-    """A static table that a row must have a partner in.
+    """A semi-join of the stream with a static table.
 
     Parameters
     ----------
     key
-        Equal for equal lookups.
+        Identity: equal lookups have equal keys.
     table
         Name of the registered table.
     columns, keys
-        Columns of the stream, and the table's columns that must equal them.
+        Columns of the stream, and the columns of the table that must equal them.
     condition
-        What a partner must fulfil besides, as Spark SQL over the table; empty for nothing.
+        Filter on the rows of the table, as Spark SQL; empty for none.
 
     """
 
@@ -67,78 +93,104 @@ class LookupSpec:
     condition: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Query:
-    """A query over one stream and any number of static tables.
+    """A continuous query over one stream and any number of static tables.
 
     Parameters
     ----------
     text
-        As it was written.
-    stream
-        The stream it reads.
-    accepts, clauses, predicates, lookups
-        What a row of the stream must fulfil.
-    columns
-        Those of the stream that the result is made of.
-    result
-        SQL that makes the result from the rows that fulfil all this; `{rows}` stands for them and
-        `{table_name}` for a static table.
+        SQL as the user wrote it.
+    sources
+        Items of FROM in their written order.
+    accepts
+        By column, the values that comparisons with constants accept.
+    predicates
+        Shared predicates, both required ones and alternatives in clauses.
     required
-        Those of the predicates, by key, that must hold by themselves; others stand in clauses.
-    functions
-        The registered Python functions it calls, wherever.
-    tables
-        The static tables it joins.
+        Keys of the predicates that must be true for every result row.
+    clauses
+        Disjunctions that are neither one column's values nor one predicate.
+    lookups
+        Static tables in which a row must have a partner.
     conditions
-        All that a row must fulfil and that calls no Python function, in the written order.
-    written, understood
-        The whole query as it was given and as it was read, with placeholders as in `result`.
-    window
-        Its window, if it has one.
+        Conditions on the stream that call no Python function, as Spark SQL in the written order.
+    functions
+        Names of the registered Python functions that the query calls, in SELECT included.
     is_plain
-        Whether all it selects are columns of the stream, as they are.
+        True if the query selects only unmodified columns of the stream.
+    result
+        SQL that computes the result from the rows that pass. `{rows}` stands for these rows and
+        `{table_name}` for a static table.
+    written, understood
+        The whole query as written and as parsed, with the same placeholders. Spark must give
+        both the same meaning (`docs/decisions/0012`).
 
     """
 
     text: str
-    stream: str
+    sources: tuple[SourceSpec, ...]
     accepts: Mapping[str, ValueSet]
-    clauses: tuple[Clause, ...]
     predicates: tuple[PredicateSpec, ...]
     required: tuple[str, ...]
+    clauses: tuple[Clause, ...]
     lookups: tuple[LookupSpec, ...]
-    columns: tuple[str, ...]
+    conditions: tuple[str, ...]
+    functions: tuple[str, ...]
+    is_plain: bool
     result: str
-    tables: tuple[str, ...] = ()
-    window: Window | None = None
-    is_plain: bool = True
-    functions: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
-    written: str = ""
-    understood: str = ""
+    written: str
+    understood: str
 
-    def judged_by_spark(self) -> Query:
-        """Return the query with all conditions of Spark's as one predicate, in the written order.
+    @functools.cached_property
+    def stream_source(self) -> SourceSpec:
+        """The stream that the query reads."""
+        (stream,) = [source for source in self.sources if source.is_stream]
+        return stream
 
-        For conditions that could fail on a row: those before may be there to protect them. What is
-        compared with constants is still compared before; that cannot fail.
+    @property
+    def stream(self) -> str:
+        """Registered name of the stream."""
+        return self.stream_source.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the stream that the result needs."""
+        return self.stream_source.columns
+
+    @property
+    def window(self) -> Window | None:
+        """Window over the stream, if the query has one."""
+        return self.stream_source.window
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Registered names of the static tables."""
+        return tuple(source.name for source in self.sources if not source.is_stream)
+
+    def merge_native_conditions(self) -> Query:
+        """Return a copy in which all native conditions are one predicate, in the written order.
+
+        For queries with a condition that could fail on a row: the conditions written before it may
+        be what prevents the failure. Comparisons with constants cannot fail, so `accepts` stays.
         """
         text = " AND ".join(f"({condition})" for condition in self.conditions)
-        whole = PredicateSpec(text, text)
-        called = [spec for spec in self.predicates if spec.function is not None]
-        required = [spec.key for spec in called if spec.key in self.required]
-        keys = {spec.key for spec in called}
-        clauses = tuple(clause for clause in self.clauses if keys & set(clause.needs))
-        keys |= {key for clause in clauses for key in clause.needs}
+        merged = PredicateSpec(key=text, condition=text)
+        python_specs = [spec for spec in self.predicates if spec.function is not None]
+        python_keys = {spec.key for spec in python_specs}
+        clauses = tuple(clause for clause in self.clauses if python_keys & set(clause.needs))
+        kept_keys = python_keys | {key for clause in clauses for key in clause.needs}
         return replace(
             self,
             clauses=clauses,
-            predicates=(whole, *[spec for spec in self.predicates if spec.key in keys]),
-            required=(whole.key, *required),
+            predicates=(merged, *[spec for spec in self.predicates if spec.key in kept_keys]),
+            required=(
+                merged.key,
+                *[spec.key for spec in python_specs if spec.key in self.required],
+            ),
         )
 
     def shared(self, number: int, is_stored: bool) -> SharedQuery:
-        """Return the parts that an eddy shares with other queries."""
+        """Return the filters of the query in the form in which the eddy shares them."""
         needs = (*self.required, *[lookup.key for lookup in self.lookups])
         return SharedQuery(number, self.accepts, needs, self.clauses, is_stored)

@@ -122,7 +122,10 @@ class BatchRunner:
                 sum(record.counts.values()),
                 seconds,
                 note.eddy.visits,
-                {self._queries.shown(name): share for name, share in note.eddy.tickets.items()},
+                {
+                    self._queries.display_text(name): share
+                    for name, share in note.eddy.tickets.items()
+                },
                 note.busy_s,
                 outcome.late,
             )
@@ -199,7 +202,7 @@ class BatchRunner:
             except Exception as error:
                 self._raise_if_stopping(error)
                 evaluate(stream, F.lit(1))  # raises if the rows themselves cannot be read
-                failures |= dict.fromkeys(numbers, self._queries.shown(first_cause(error)))
+                failures |= dict.fromkeys(numbers, self._queries.display_text(first_cause(error)))
         return failures
 
     def _raise_if_stopping(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Checks of what is registered with an engine: names, schemas, event times and delays."""
+"""Checks of what is registered with an engine: names, schemas, time columns and delays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,23 @@ _UNIT_US = {
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise if a stream, table, function or query cannot have this name."""
+    """Refuse an invalid name.
+
+    Parameters
+    ----------
+    name
+        The name.
+    what
+        What it is for: `stream`, `table`, `function` or `query`.
+
+    Examples
+    --------
+    >>> check_name("my stream", "stream")
+    Traceback (most recent call last):
+    ...
+    eddyline.errors.EngineError: 'my stream' cannot be the name of a stream; use letters, ...
+
+    """
     if not isinstance(name, str) or (what != "query" and not _NAME.fullmatch(name)) or not name:
         raise EngineError(
             f"{name!r} cannot be the name of a {what}; use letters, digits and underscores, "
@@ -30,7 +46,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_schema(name: str, known: StructType, given: StructType) -> None:
-    """Raise if a schema is not the one in the catalogue."""
+    """Refuse a schema that differs from the one in the catalogue."""
     before = {column.name: column.dataType.simpleString() for column in known}
     now = {column.name: column.dataType.simpleString() for column in given}
     if before == now:
@@ -41,29 +57,40 @@ def check_schema(name: str, known: StructType, given: StructType) -> None:
         if before.get(column) != now.get(column)
     ]
     raise EngineError(
-        f"{name!r} has another schema than in the catalogue: "
-        f"{', '.join(changed) or 'the order of its columns'}; restore the columns, or open a new "
-        f"engine"
+        f"{name!r} has another schema than when the catalogue was written: "
+        f"{', '.join(changed) or 'the order of its columns'}; give it the columns it had, or "
+        f"open a new engine"
     )
 
 
 def read_delay_us(name: str, schema: StructType, time: str | None, delay: str | None) -> int:
-    """Return how late a row may be; raise if the event-time column is not a timestamp."""
+    """Return the allowed lateness of rows in microseconds; check the column with their time.
+
+    Parameters
+    ----------
+    name, schema
+        Name and schema of the stream.
+    time
+        Column with the event time, or None.
+    delay
+        Allowed lateness, for example `10 seconds`; needs `time`.
+
+    """
     if time is None:
         if delay is not None:
-            raise EngineError(f"stream {name!r}: a delay needs an event-time column: time=...")
+            raise EngineError(f"stream {name!r}: a delay needs a time column; give time=")
         return 0
-    kinds = {column.name: column.dataType for column in schema}
-    if time not in kinds:
+    types = {column.name: column.dataType for column in schema}
+    if time not in types:
         raise EngineError(
-            f"stream {name!r} has no column {time!r} for the event time; it has {', '.join(kinds)}"
+            f"stream {name!r} has no column {time!r} for the time; it has {', '.join(types)}"
         )
-    if not isinstance(kinds[time], TimestampType | TimestampNTZType):
+    if not isinstance(types[time], TimestampType | TimestampNTZType):
         raise EngineError(
-            f"stream {name!r}: the time {time!r} is {kinds[time].simpleString()}, not a timestamp; "
+            f"stream {name!r}: the time {time!r} is {types[time].simpleString()}, not a timestamp; "
             f"cast it"
         )
-    found = _DELAY.fullmatch(delay or "0 seconds")
-    if found is None:
+    parsed = _DELAY.fullmatch(delay or "0 seconds")
+    if parsed is None:
         raise EngineError(f'stream {name!r}: cannot read the delay {delay!r}; write "10 seconds"')
-    return int(found[1]) * _UNIT_US[found[2]]
+    return int(parsed[1]) * _UNIT_US[parsed[2]]

@@ -1,4 +1,4 @@
-"""From the text of a query to what can be run: parsed, and checked with Spark."""
+"""From the SQL text of a query to a query that can run: parsed, then checked with Spark."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import may_raise
-from eddyline.sql.names import Schemas
-from eddyline.sql.parse import STREAM, parse, shown
+from eddyline.sql.parse import parse
+from eddyline.sql.placeholders import STREAM, display_text
 from eddyline.sql.query import PredicateSpec, Query
+from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class QueryCompiler:
-    """Makes queries ready to run, or says what is wrong with them.
+    """Compiles queries, or explains what is wrong with them.
 
     Parameters
     ----------
     spark
-        The session that says what expressions mean.
+        Session in which expressions are analysed.
     stored
-        Reads a query as it would be run over stored rows.
+        Analyses a query as it would run over stored rows.
     functions
-        The Python functions registered so far.
+        The Python functions registered so far, by name.
     lookups
-        Joins with static tables as lookups.
+        Decides which joins with static tables become lookups.
     stream_of
-        Finds a stream by name.
+        Returns a stream by name.
 
     """
 
@@ -62,25 +63,25 @@ class QueryCompiler:
         self._suffix = f"__{uuid.uuid4().hex[:8]}"
 
     def name_for_spark(self, function: str) -> str:
-        """Return a name that no other engine of the session uses."""
+        """Return a name for the function that no other engine of the session uses."""
         return f"{function}{self._suffix}"
 
-    def shown(self, text: str) -> str:
-        """Return an expression as its author would write it."""
-        return shown(text).replace(self._suffix, "")
+    def display_text(self, text: str) -> str:
+        """Return an expression in the form in which the user wrote it."""
+        return display_text(text).replace(self._suffix, "")
 
     def compile(
         self, number: int, name: str, text: str, sink: str, schemas: Schemas
     ) -> CompiledQuery:
-        """Parse a query and check with Spark whatever only Spark can."""
+        """Parse a query and check with Spark what only Spark can decide."""
         try:
             query = parse(text, schemas)
             return self._check_with_spark(CompiledQuery(number, name, query, sink))
         except QueryError as error:
-            raise QueryError(f"query {name!r}: {self.shown(str(error))}") from None
+            raise QueryError(f"query {name!r}: {self.display_text(str(error))}") from None
         except (AnalysisException, ParseException) as error:
-            said = str(error).split("\n")[0].split(";")[0]
-            raise QueryError(f"query {name!r}: {self.shown(said)}") from None
+            summary = str(error).split("\n")[0].split(";")[0]
+            raise QueryError(f"query {name!r}: {self.display_text(summary)}") from None
 
     def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
         query, stream = compiled.query, self._stream_of(compiled.query.stream)
@@ -90,20 +91,21 @@ class QueryCompiler:
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
-        # What is compared with constants only was taken over exactly.
+        # A plain query that only compares columns with constants means the same to Spark, except
+        # where strings contain escapes: those are read differently.
         if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
             self._check_meaning(compiled, stream)
-        types: dict[str, DataType] = {}
+        argument_types: dict[str, DataType] = {}
         if query.predicates:
-            probe = self._spark.createDataFrame([], stream.schema).alias(STREAM)
-            query = self._check_predicates(probe, query)
-            for text in {t for spec in query.predicates for t in spec.arguments}:
-                types[text] = probe.select(F.expr(text)).schema[0].dataType
+            empty_stream = self._spark.createDataFrame([], stream.schema).alias(STREAM)
+            query = self._check_predicates(empty_stream, query)
+            for text in {text for spec in query.predicates for text in spec.arguments}:
+                argument_types[text] = empty_stream.select(F.expr(text)).schema[0].dataType
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
-        return replace(compiled, query=query, argument_types=types)
+        return replace(compiled, query=query, argument_types=argument_types)
 
     def _check_meaning(self, compiled: CompiledQuery, stream: StreamInfo) -> None:
-        """Make sure that Spark takes the query as it was written for what was understood."""
+        """Refuse a query to which Spark gives another meaning than the parser did."""
         written, understood = (
             self._stored.analysed(compiled, stream, text)
             for text in (compiled.query.written, compiled.query.understood)
@@ -117,48 +119,58 @@ class QueryCompiler:
         if written != understood:
             raise QueryError(
                 f"it was not understood as Spark understands it, but as "
-                f"{self.shown(compiled.query.understood)}; write it in another way"
+                f"{self.display_text(compiled.query.understood)}; write it in another way"
             )
 
-    def _check_predicates(self, probe: DataFrame, query: Query) -> Query:
-        own = [spec for spec in query.predicates if spec.function is None]
+    def _check_predicates(self, empty_stream: DataFrame, query: Query) -> Query:
+        """Check the types of predicates, and protect those that could fail on a row."""
+        native = [spec for spec in query.predicates if spec.function is None]
         for spec in query.predicates:
-            why = self._functions[spec.function].why_not(spec) if spec.function else None
-            if why:
-                raise QueryError(f"{self.shown(spec.key)}: {why}")
-        for spec in own:
-            kind = probe.select(F.expr(spec.condition)).schema[0].dataType
-            if not isinstance(kind, BooleanType):
-                said = self.shown(spec.condition)
-                raise QueryError(f"{said} is {kind.simpleString()}, not a condition; compare it")
-        risky = [s for s in own if may_raise(probe, NativePredicate(s.condition))]
-        if risky:
-            query = query.judged_by_spark()
-        for spec in risky:
+            if spec.function is not None:
+                self._check_function_test(spec, self._functions[spec.function])
+        for spec in native:
+            data_type = empty_stream.select(F.expr(spec.condition)).schema[0].dataType
+            if not isinstance(data_type, BooleanType):
+                raise QueryError(
+                    f"{self.display_text(spec.condition)} is {data_type.simpleString()}, not a "
+                    f"condition; compare it"
+                )
+        fallible = [s for s in native if may_raise(empty_stream, NativePredicate(s.condition))]
+        if fallible:
+            query = query.merge_native_conditions()
+        for spec in fallible:
             if spec in query.predicates:
                 raise QueryError(
-                    f"{self.shown(spec.condition)} could fail on some rows and stands in an OR "
-                    f"with a Python function, so that nothing can protect it; write it so that it "
-                    f"cannot fail (try_divide, try_cast, try_add), or without the OR"
+                    f"{self.display_text(spec.condition)} could fail on some rows and stands in an "
+                    f"OR with a Python function, so that nothing can protect it; write it so that "
+                    f"it cannot fail (try_divide, try_cast, try_add), or without the OR"
                 )
-        guarded = {spec.key: self._guarded(probe, query, spec) for spec in query.predicates}
+        guarded = {
+            spec.key: _guard_arguments(empty_stream, query, spec) for spec in query.predicates
+        }
         return replace(
             query,
             predicates=tuple(guarded.values()),
             required=tuple(guarded[key].key for key in query.required),
         )
 
-    def _guarded(self, probe: DataFrame, query: Query, spec: PredicateSpec) -> PredicateSpec:
-        """Let arguments that could fail be computed only where the other conditions hold."""
-        if spec.key not in query.required or not query.conditions:
-            return spec
-        guard = " AND ".join(f"({condition})" for condition in query.conditions)
-        arguments = tuple(
-            f"CASE WHEN {guard} THEN {text} END"
-            if may_raise(probe, NativePredicate(f"{text} IS NULL"))
-            else text
-            for text in spec.arguments
-        )
-        if arguments == spec.arguments:
-            return spec
-        return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)
+    def _check_function_test(self, spec: PredicateSpec, function: Function) -> None:
+        reason = function.reason_not_testable(spec.comparison, spec.constant)
+        if reason is not None:
+            raise QueryError(f"{self.display_text(spec.key)}: {reason}")
+
+
+def _guard_arguments(empty_stream: DataFrame, query: Query, spec: PredicateSpec) -> PredicateSpec:
+    """Return the predicate with fallible arguments computed only where all conditions hold."""
+    if spec.key not in query.required or not query.conditions:
+        return spec
+    guard = " AND ".join(f"({condition})" for condition in query.conditions)
+    arguments = tuple(
+        f"CASE WHEN {guard} THEN {text} END"
+        if may_raise(empty_stream, NativePredicate(f"{text} IS NULL"))
+        else text
+        for text in spec.arguments
+    )
+    if arguments == spec.arguments:
+        return spec
+    return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)

@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eddyline.operators.answer import ANSWER_TYPES
-from eddyline.sql.query import PredicateSpec
 
 
 @dataclass(frozen=True)
 class Function:
-    """A registered function.
+    """A registered Python function.
 
     Parameters
     ----------
     name
-        Its name in queries.
+        Name in queries.
     function
-        The function itself.
+        The callable itself.
     kind
-        How it is called: with the values of one row, with pandas Series, with Arrow arrays.
+        Calling convention: `row`, or one of the vectorised kinds of `FUNCTION_PLANS`.
     returns
-        The type of its answer, as Spark names it.
+        Declared type of the answer, as Spark SQL writes it.
     other_answers
-        What becomes of an answer of another type: it is replaced by `null`, or it is `cast`.
+        What an answer of another type becomes, as in a Spark UDF: `null`, or the `cast` value.
 
     """
 
@@ -35,18 +34,35 @@ class Function:
     returns: str
     other_answers: Literal["null", "cast"]
 
-    def why_not(self, spec: PredicateSpec) -> str | None:
-        """Return why the function cannot serve as this predicate; None if it can."""
-        if spec.comparison == "" and self.returns == "boolean":
+    def reason_not_testable(self, comparison: str, constant: object) -> str | None:
+        """Return why a test of the answer is not possible; None if it is.
+
+        Parameters
+        ----------
+        comparison
+            "" to test for true, "not" to test for false, or the sign of a comparison.
+        constant
+            What the answer is compared with; unused for "" and "not".
+
+        Examples
+        --------
+        >>> score = Function("score", len, "row", "double", "cast")
+        >>> score.reason_not_testable(">", 0.5) is None
+        True
+        >>> score.reason_not_testable("=", "high")
+        'its answer is double'
+
+        """
+        if comparison == "" and self.returns == "boolean":
             return None
         if self.kind != "row":
-            return "the answer of a vectorised function cannot be compared: write WHERE f(x)"
+            return "a vectorised function can only be tested for true: WHERE f(x)"
         if self.returns not in ANSWER_TYPES:
             return f"its answer is {self.returns}; only {', '.join(ANSWER_TYPES)} can be compared"
-        if spec.comparison in ("", "not"):
-            is_fit = self.returns == "boolean"
-        elif isinstance(spec.constant, str):
-            is_fit = self.returns == "string"
+        if comparison in ("", "not"):
+            is_testable = self.returns == "boolean"
+        elif isinstance(constant, str):
+            is_testable = self.returns == "string"
         else:
-            is_fit = self.returns in ("int", "bigint", "double")
-        return None if is_fit else f"its answer is {self.returns}"
+            is_testable = self.returns in ("int", "bigint", "double")
+        return None if is_testable else f"its answer is {self.returns}"

@@ -23,7 +23,7 @@ from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native.columns import mesh_to_column, route_to_column
 from eddyline.spark.native.stage import NativeRun, learn_run, pilot_sample
-from eddyline.sql.parse import STREAM, shown
+from eddyline.sql.placeholders import STREAM, display_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -174,7 +174,7 @@ class NativeRoutes:
         wanted = df.filter(F.col(SOURCE) == stream.number).select(f"{stream.field}.*").alias(STREAM)
         for text in group.guards:
             wanted = wanted.filter(text)
-        predicates = [NativePredicate(text, shown(text)) for text in group.conditions]
+        predicates = [NativePredicate(text, display_text(text)) for text in group.conditions]
         run = NativeRun(predicates, tuple(range(len(predicates))))
 
         sample = pilot_sample(wanted, for_future_rows=True)

@@ -17,7 +17,7 @@ from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.sinks import kind_of
-from eddyline.sql.names import Schemas
+from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -151,9 +151,9 @@ class EngineQueries:
             self._compiled[entry.number] = compiled
         return compiled
 
-    def shown(self, text: str) -> str:
+    def display_text(self, text: str) -> str:
         """Return an expression as its author would write it."""
-        return self._compiler.shown(text)
+        return self._compiler.display_text(text)
 
     # --- checks ------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.sql.parse import ROWS, TABLE
+from eddyline.sql.placeholders import ROWS, TABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from eddyline.operators.domain import Domain
 from eddyline.spark.common.columns import quoted
 from eddyline.sql.comparison import ColumnTypes
-from eddyline.sql.parse import STREAM
+from eddyline.sql.placeholders import STREAM
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

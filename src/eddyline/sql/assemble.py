@@ -1,0 +1,84 @@
+"""Step 7, assemble: the results of all steps become a `Query`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from eddyline.sql.join_graph import JoinedQuery
+from eddyline.sql.query import Query, SourceSpec
+from eddyline.sql.render import result_sql, understood_sql, written_sql
+from eddyline.sql.resolve import ResolvedQuery, Source
+
+
+def assemble(query: JoinedQuery) -> Query:
+    """Return the compiled query."""
+    resolved, row_filter = query.resolved, query.row_filter
+    conditions = [conjunct.condition for conjunct in query.graph.conjuncts]
+    return Query(
+        text=resolved.text,
+        sources=tuple(_to_spec(source, resolved.select, conditions) for source in resolved.sources),
+        accepts=row_filter.accepts,
+        predicates=row_filter.predicates,
+        required=row_filter.required,
+        clauses=row_filter.clauses,
+        lookups=query.lookups,
+        conditions=row_filter.conditions,
+        functions=_functions(resolved),
+        is_plain=_is_plain(resolved),
+        result=result_sql(resolved, conditions),
+        written=written_sql(resolved),
+        understood=understood_sql(resolved),
+    )
+
+
+def _to_spec(
+    source: Source, select: exp.Select, conditions: Sequence[exp.Expression]
+) -> SourceSpec:
+    return SourceSpec(
+        name=source.name,
+        alias=source.alias,
+        is_stream=source.is_stream,
+        columns=_needed_columns(source, select, conditions),
+        window=source.window,
+    )
+
+
+def _needed_columns(
+    source: Source, select: exp.Select, conditions: Sequence[exp.Expression]
+) -> tuple[str, ...]:
+    """Return the columns that SELECT and the join conditions use; at least one.
+
+    A result of constants needs a column too, because it has as many rows as match.
+    """
+    if _selects_all(source, select):
+        return tuple(source.columns)
+    used = {
+        column.name
+        for part in [*select.expressions, *conditions]
+        for column in part.find_all(exp.Column)
+        if column.table == source.alias and not isinstance(column.this, exp.Star)
+    }
+    used = used or {next(iter(source.columns))}
+    return tuple(name for name in source.columns if name in used)
+
+
+def _selects_all(source: Source, select: exp.Select) -> bool:
+    stars = (star for item in select.expressions for star in item.find_all(exp.Star))
+    return any(
+        not isinstance(star.parent, exp.Column) or star.parent.table == source.alias
+        for star in stars
+    )
+
+
+def _functions(resolved: ResolvedQuery) -> tuple[str, ...]:
+    names = {resolved.registered_function(node) for node in resolved.select.walk()}
+    return tuple(sorted(name for name in names if name is not None))
+
+
+def _is_plain(resolved: ResolvedQuery) -> bool:
+    if resolved.tables:
+        return False
+    items = [item.unalias() for item in resolved.select.expressions]
+    return all(isinstance(item, exp.Column | exp.Star) for item in items)

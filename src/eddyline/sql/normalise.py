@@ -1,0 +1,173 @@
+"""Step 3, normalise: ON and WHERE become conjuncts, each in conjunctive normal form.
+
+A row is kept only if the whole condition is true, so false and unknown need not be told apart and
+AND distributes over OR as in two-valued logic. Moving NOT down to single predicates is valid in
+three-valued logic too.
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 3.2.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.tree import source_aliases
+
+#: A conjunct whose normal form would have more predicates than this stays in its written form.
+LITERALS_MAX = 256
+#: An AND of ORs of predicates.
+Clauses = list[list[exp.Expression]]
+
+_OPPOSITE: dict[type[exp.Expression], type[exp.Binary]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+}
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """A condition that every result row fulfils.
+
+    Parameters
+    ----------
+    condition
+        As written.
+    sources
+        Aliases of the sources whose columns it uses; empty for a constant condition.
+    clauses
+        The same condition in conjunctive normal form.
+
+    """
+
+    condition: exp.Expression
+    sources: frozenset[str]
+    clauses: Clauses
+
+
+@dataclass(frozen=True)
+class NormalisedQuery:
+    """Result of `normalise`: the conjuncts of ON and WHERE in their written order."""
+
+    resolved: ResolvedQuery
+    conjuncts: tuple[Conjunct, ...]
+
+
+def normalise(query: ResolvedQuery) -> NormalisedQuery:
+    """Split the conditions of ON and WHERE into conjuncts and normalise each of them.
+
+    Examples
+    --------
+    >>> from eddyline.sql.read import QueryText, read
+    >>> from eddyline.sql.resolve import resolve
+    >>> from eddyline.sql.schemas import Schemas
+    >>> schemas = Schemas({"s": {"a": "int", "b": "int"}})
+    >>> text = "SELECT a FROM s WHERE a > 1 AND NOT (a > 7 AND b = 2)"
+    >>> for conjunct in normalise(resolve(read(QueryText(text, schemas)))).conjuncts:
+    ...     print([[literal.sql() for literal in clause] for clause in conjunct.clauses])
+    [['"s"."a" > 1']]
+    [['"s"."a" <= 7', '"s"."b" <> 2']]
+
+    """
+    select = query.select
+    conditions = [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
+    if select.args.get("where") is not None:
+        conditions.append(select.args["where"].this)
+    conjuncts = tuple(
+        Conjunct(part, source_aliases(part), to_clauses(part, LITERALS_MAX))
+        for condition in conditions
+        for part in split_conjunction(condition)
+    )
+    return NormalisedQuery(query, conjuncts)
+
+
+def split_conjunction(condition: exp.Expression) -> list[exp.Expression]:
+    """Return the operands of nested ANDs in their written order.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> [part.sql() for part in split_conjunction(parse_one("a AND (b AND (c OR d))"))]
+    ['a', 'b', 'c OR d']
+
+    """
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [*split_conjunction(condition.left), *split_conjunction(condition.right)]
+    return [condition]
+
+
+def to_clauses(condition: exp.Expression, literals_max: int) -> Clauses:
+    """Return the conjunctive normal form of a condition.
+
+    Parameters
+    ----------
+    condition
+        Any condition.
+    literals_max
+        An OR whose normal form would have more predicates stays whole.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> clauses = to_clauses(parse_one("NOT (a > 1 OR b = 2) AND (c = 3 OR d = 4 AND e = 5)"), 64)
+    >>> [[part.sql() for part in clause] for clause in clauses]
+    [['a <= 1'], ['b <> 2'], ['c = 3', 'd = 4'], ['c = 3', 'e = 5']]
+
+    """
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [
+            *to_clauses(condition.left, literals_max),
+            *to_clauses(condition.right, literals_max),
+        ]
+    if isinstance(condition, exp.Or):
+        left = to_clauses(condition.left, literals_max)
+        right = to_clauses(condition.right, literals_max)
+        if sum(len(a) + len(b) for a in left for b in right) > literals_max:
+            return [[condition]]
+        return [[*a, *b] for a in left for b in right]
+    if isinstance(condition, exp.Not):
+        opposite = negate(condition.this)
+        return to_clauses(opposite, literals_max) if opposite is not None else [[condition]]
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        return [
+            [exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())],
+            [exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())],
+        ]
+    return [[condition]]
+
+
+def negate(condition: exp.Expression) -> exp.Expression | None:
+    """Return the negation with NOT moved one level down; None where it cannot be moved.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> negate(parse_one("a > 1 AND b")).sql(), negate(parse_one("a LIKE 'x'"))
+    ('NOT a > 1 OR NOT b', None)
+
+    """
+    condition = condition.unnest()
+    if isinstance(condition, exp.Not):
+        return condition.this.unnest()
+    if isinstance(condition, exp.And | exp.Or):
+        dual = exp.Or if isinstance(condition, exp.And) else exp.And
+        # `not_` adds the brackets that nested connectors need if the negation stays whole.
+        return dual(this=exp.not_(condition.left), expression=exp.not_(condition.right))
+    if type(condition) in _OPPOSITE:
+        opposite = _OPPOSITE[type(condition)]
+        return opposite(this=condition.this.copy(), expression=condition.expression.copy())
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        low = exp.LT(this=condition.this.copy(), expression=condition.args["low"].copy())
+        high = exp.GT(this=condition.this.copy(), expression=condition.args["high"].copy())
+        return exp.Or(this=low, expression=high)
+    return None

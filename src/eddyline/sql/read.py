@@ -1,0 +1,194 @@
+"""Step 1, read: SQL text to a SELECT tree and a window.
+
+Refuses what a continuous query cannot have: aggregation, sorting, subqueries, functions whose
+answer changes between evaluations, outer joins.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from eddyline.errors import QueryError
+from eddyline.sql.dialect import SPARK, VerbatimSpark
+from eddyline.sql.query import Window
+from eddyline.sql.schemas import Schemas
+from eddyline.sql.tree import abbreviated
+
+_WINDOW = re.compile(
+    r"\s+WINDOW\s+(\d+)\s+(SECOND|MINUTE|HOUR|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
+)
+_UNSUPPORTED = {
+    "with_": "WITH",
+    "distinct": "DISTINCT",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "windows": "a named WINDOW",
+    "laterals": "LATERAL VIEW",
+    "qualify": "QUALIFY",
+    "pivots": "PIVOT",
+}
+_NONDETERMINISTIC = frozenset(
+    "rand randn random uuid shuffle now current_timestamp current_date curdate localtimestamp "
+    "unix_timestamp monotonically_increasing_id input_file_name spark_partition_id "
+    "current_time currenttimestamp currentdate localtime".split()
+)
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """Input of the pipeline: a query as written, and what it may name."""
+
+    text: str
+    schemas: Schemas
+
+
+@dataclass(frozen=True)
+class ReadQuery:
+    """Result of `read`.
+
+    Parameters
+    ----------
+    text, schemas
+        As given.
+    body
+        The text without its window clause; positions in `select` refer to it.
+    select
+        The parsed SELECT.
+    window
+        The window clause, if there is one.
+
+    """
+
+    text: str
+    schemas: Schemas
+    body: str
+    select: exp.Select
+    window: Window | None
+
+
+def read(query: QueryText) -> ReadQuery:
+    """Parse the text of a query.
+
+    Examples
+    --------
+    >>> schemas = Schemas({"light": {"lux": "int"}})
+    >>> query = read(QueryText("SELECT lux FROM light WINDOW 5 ROWS", schemas))
+    >>> query.select.sql(), query.window
+    ('SELECT lux FROM light', Window(size=5, unit='rows'))
+
+    """
+    body, window = split_window(query.text)
+    select = _parse_select(body)
+    _refuse_unsupported_clauses(select)
+    _refuse_unsupported_expressions(select)
+    _refuse_unsupported_joins(select)
+    _refuse_star_in_conditions(select)
+    return ReadQuery(query.text, query.schemas, body, select, window)
+
+
+def split_window(text: str) -> tuple[str, Window | None]:
+    """Return the query without its window clause, and the window.
+
+    Examples
+    --------
+    >>> split_window("SELECT a FROM s WINDOW 5 minutes")
+    ('SELECT a FROM s', Window(size=5, unit='minutes'))
+
+    """
+    clause = _WINDOW.search(text)
+    if clause is None:
+        return text.strip().rstrip(";"), None
+    if int(clause[1]) == 0:
+        raise QueryError("a window of 0 has no rows in it; give it a size of at least 1")
+    return text[: clause.start()].strip(), Window(int(clause[1]), clause[2].lower() + "s")
+
+
+def _parse_select(body: str) -> exp.Select:
+    if not body:
+        raise QueryError("the query is empty; write SELECT ... FROM a stream")
+    try:
+        statements = sqlglot.parse(body, dialect=VerbatimSpark)
+    except (ParseError, TokenError) as error:
+        raise QueryError(_describe_failure(error)) from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        is_single = len(statements) == 1 and statements[0]
+        what = statements[0].key.upper() if is_single else "several statements"
+        raise QueryError(f"expected one SELECT, not {what}: {abbreviated(body)}")
+    return statements[0]
+
+
+def _describe_failure(error: Exception) -> str:
+    details = getattr(error, "errors", None)
+    if not details:
+        return f"cannot read the SQL: {error}"
+    first = details[0]
+    # sqlglot names classes of its own; only their last part means something to a user.
+    reason = re.sub(r"<class '[\w.]*\.(\w+)'>", r"\1", first["description"])
+    near = f"{first['start_context'][-30:]}{first['highlight']}{first['end_context'][:20]}"
+    return (
+        f"cannot read the SQL at line {first['line']}, column {first['col']}: {reason}, near "
+        f"{near.strip()!r}"
+    )
+
+
+def _refuse_unsupported_clauses(select: exp.Select) -> None:
+    for key, name in _UNSUPPORTED.items():
+        if select.args.get(key):
+            raise QueryError(
+                f"{name} is not supported in a continuous query: every row is judged by itself; "
+                f"do it on run.results(...)"
+            )
+
+
+def _refuse_unsupported_expressions(select: exp.Select) -> None:
+    for node in select.walk():
+        if isinstance(node, exp.Subquery | exp.Exists | exp.Union) or (
+            isinstance(node, exp.In) and node.args.get("query")
+        ):
+            raise QueryError(
+                f"a query inside a query is not supported: {abbreviated(node.sql(**SPARK))}; "
+                f"register its result with engine.table(...) and join it"
+            )
+        if isinstance(node, exp.Func) and _function_name(node) in _NONDETERMINISTIC:
+            raise QueryError(
+                f"{_function_name(node)}() gives another answer each time, so the result could "
+                f"not be reproduced; add it as a column of the stream"
+            )
+
+
+def _refuse_star_in_conditions(select: exp.Select) -> None:
+    """Refuse `*` outside SELECT: queries share conditions, so each column must be named."""
+    joins = select.args.get("joins") or []
+    conditions = [select.args.get("where"), *[join.args.get("on") for join in joins]]
+    if any(condition is not None and condition.find(exp.Star) for condition in conditions):
+        raise QueryError("* in a condition is not supported; name the columns")
+
+
+def _function_name(node: exp.Func) -> str:
+    name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()
+    return name.lower()
+
+
+def _refuse_unsupported_joins(select: exp.Select) -> None:
+    if select.args.get("from_") is None:
+        raise QueryError("FROM is missing: name the stream that the query reads")
+    for join in select.args.get("joins") or []:
+        kind = " ".join(part for part in (join.args.get("method"), join.side, join.kind) if part)
+        if kind not in ("", "CROSS", "INNER"):
+            raise QueryError(
+                f"{kind} JOIN is not supported; a continuous query joins with static tables by "
+                f"equality (JOIN ... ON, or FROM a, b WHERE)"
+            )
+        if join.args.get("using"):
+            raise QueryError("JOIN ... USING is not supported; write JOIN ... ON a.x = b.x")

@@ -1,0 +1,70 @@
+"""The compiled query: what is derived from its fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from eddyline.fabric.shared.query import SharedQuery
+from eddyline.sql.parse import parse
+from eddyline.sql.query import SourceSpec, Window
+from tests.unit.sql import random_conditions
+from tests.unit.sql.evaluator import is_true, parse_condition, passes
+from tests.unit.sql.support import SCHEMAS
+
+JOIN = "SELECT l.room FROM rooms r JOIN light l ON l.room = r.room WHERE lux > 1 WINDOW 5 ROWS"
+
+
+def test_a_query_describes_each_of_its_sources() -> None:
+    query = parse(JOIN, SCHEMAS)
+    window = Window(5, "rows")
+    assert query.sources == (
+        SourceSpec("rooms", "r", is_stream=False, columns=("room",)),
+        SourceSpec("light", "l", is_stream=True, columns=("room",), window=window),
+    )
+    assert (query.stream, query.tables) == ("light", ("rooms",))
+    assert (query.columns, query.window) == (("room",), window)
+
+
+def test_a_query_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        parse(JOIN, SCHEMAS).text = ""  # type: ignore[misc]
+
+
+def test_a_standing_query_needs_required_predicates_and_lookups() -> None:
+    query = parse(f"{JOIN[:-14]} AND length(l.room) > 2 AND (is_on OR lux > 9)", SCHEMAS)
+    needs = ("length(`_stream`.`room`) > 2", "rooms(room) = (room)")
+    assert query.shared(3, is_stored=False) == SharedQuery(
+        3, query.accepts, needs, query.clauses, False
+    )
+
+
+def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> None:
+    text = "SELECT room FROM light WHERE lux <> 0 AND 10 / lux > 2 AND (is_on OR length(room) > 1)"
+    merged = parse(text, SCHEMAS).merge_native_conditions()
+    (spec,) = merged.predicates
+    assert spec.condition == (
+        "(`_stream`.`lux` <> 0) AND (10 / `_stream`.`lux` > 2) AND "
+        "(`_stream`.`is_on` OR length(`_stream`.`room`) > 1)"
+    )
+    assert merged.required == (spec.key,)
+    assert not merged.clauses
+
+
+def test_merging_native_conditions_keeps_the_meaning() -> None:
+    rng = random.Random(0)
+    checked = 0
+    for _ in range(150):
+        text = random_conditions.condition(rng)
+        query = parse(f"SELECT a FROM events WHERE {text}", random_conditions.SCHEMAS)
+        if not query.conditions:
+            continue
+        merged, condition = query.merge_native_conditions(), parse_condition(text)
+        for _ in range(10):
+            row = random_conditions.row(rng)
+            is_kept = is_true(condition, row, random_conditions.FUNCTIONS)
+            assert passes(merged, row, random_conditions.FUNCTIONS) == is_kept, (text, row)
+            checked += 1
+    assert checked > 500

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.static import static_greedy
 from eddyline.profile import ProfileWindow
-from tests.unit.greedy_invariant import matrix_from_scratch, satisfies_greedy_invariant
+from tests.unit.ordering.greedy_invariant import matrix_from_scratch, satisfies_greedy_invariant
 
 
 @st.composite

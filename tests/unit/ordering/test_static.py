@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.ordering.static import best_ordering, ordering_cost, reach_counts, static_greedy
-from tests.unit.greedy_invariant import satisfies_greedy_invariant
+from tests.unit.ordering.greedy_invariant import satisfies_greedy_invariant
 
 
 def instances(filters_max: int = 6) -> st.SearchStrategy:

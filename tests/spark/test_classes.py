@@ -16,7 +16,7 @@ import eddyline as el
 from eddyline.journal.events import ClassesFound, NoClassesFound, NotReordered, SampleMissing
 from eddyline.mesh import Mesh, RowClass
 from eddyline.spark.native.columns import mesh_to_column, split_to_column
-from tests.unit.test_tree import from_sklearn
+from tests.unit.mesh.test_tree import from_sklearn
 
 CONDITIONS = [
     f"length(sha2(repeat({name}, 20), 512)) > 0 and {name} rlike 'x[0-9]'" for name in "abc"

@@ -41,6 +41,20 @@ def finds_classes(policy: object) -> bool:
     return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", *CLASS_POLICIES)
 
 
+def mesh_options(policy: object) -> MeshOptions | None:
+    """Return the options of a policy that wants a mesh from the start; None for any other.
+
+    Examples
+    --------
+    >>> mesh_options("mesh") == MeshOptions(), mesh_options("auto") is None
+    (True, True)
+
+    """
+    if isinstance(policy, MeshOptions):
+        return policy
+    return MeshOptions() if policy == "mesh" else None
+
+
 def policy_name(policy: RoutingPolicy) -> str:
     """Return the name of a policy, for reports."""
     if isinstance(policy, str):

@@ -103,9 +103,9 @@ class MeshTactic:
         self._seed = seed
         self._trial: SplitTrial | None = None
         self._tried = self.classes
+        self._schedule = SearchSchedule(context)
         self._default_trace: RouteTrace | None = None
         self._took_single_order = True
-        self._schedule = SearchSchedule(context)
 
     @property
     def mesh(self) -> Mesh | None:
@@ -193,10 +193,9 @@ class MeshTactic:
         """Improve the default route, end trials, watch the classes, search for new ones."""
         self.class_search.add(batch, profile.rows, profile.drops)
         self.default.learn_order(outcome, profile, is_for_all=self._is_single_order)
-        if self._trial is not None:
-            if self._trial.is_over:
-                self._decide(self._trial)
-        elif self.mesh is not None and not self._schedule.is_urgent:
+        if self._trial is not None and self._trial.is_over:
+            self._decide(self._trial)
+        elif self._trial is None and self.mesh is not None and not self._schedule.is_urgent:
             drift = self.classes.broken_promise(self._array)
             if drift is not None:
                 self.default.forget(drift)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from eddyline.errors import InvalidPredicateError, LookupTableError
+from eddyline.spark.common.predicate_checks import (
+    FunctionKind,
+    check_arity,
+    check_returns_boolean,
+    function_name,
+    key_pairs,
+    kind_of_udf,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Kind = Literal["row", "pandas", "arrow", "pandas_iterator", "arrow_iterator"]
 
 LOOKUP_ROWS_MAX = 1_000_000
 
-# The values of pyspark.util.PythonEvalType, which a `udf` carries with it.
-_KINDS: dict[int, tuple[Kind, Literal["null", "cast"]]] = {
-    100: ("row", "null"),
-    101: ("row", "cast"),
-    200: ("pandas", "cast"),
-    204: ("pandas_iterator", "cast"),
-    250: ("arrow", "cast"),
-    251: ("arrow_iterator", "cast"),
-}
 _LITERALS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|/\*.*?\*/", re.DOTALL)
 _NONDETERMINISTIC = re.compile(
     r"(?<![\w.])`?(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|"
@@ -70,7 +67,7 @@ class PythonPredicate:
     def __init__(
         self,
         function: Callable[..., Any],
-        kind: Kind,
+        kind: FunctionKind,
         columns: tuple[str | Column, ...],
         name: str,
         deterministic: bool,
@@ -149,17 +146,17 @@ def udf(
             f"el.udf needs a function, not {type(function).__name__}; pass SQL text and Columns "
             f"to el.where as they are"
         )
-    kind: Kind = "row"
+    kind: FunctionKind = "row"
     other_answers: Literal["refuse", "null", "cast"] = "refuse"
     plain = function
-    label = name or _function_name(function)
+    label = name or function_name(function)
     if hasattr(function, "evalType"):
         kind, other_answers = kind_of_udf(function, label)
         plain = function.func  # type: ignore[attr-defined]
-        _check_returns_boolean(function, label)
+        check_returns_boolean(function, label)
         if deterministic is None:
             deterministic = bool(getattr(function, "deterministic", True))
-    _check_arity(plain, kind, columns, label)
+    check_arity(plain, kind, columns, label)
     return PythonPredicate(plain, kind, columns, label, deterministic is not False, other_answers)
 
 
@@ -208,7 +205,7 @@ def lookup(
             f"el.lookup needs a Spark DataFrame, not {type(table).__name__}; "
             f"make one with spark.createDataFrame(...)"
         )
-    pairs = _key_pairs(on)
+    pairs = key_pairs(on)
     columns, keys = tuple(pairs), tuple(pairs.values())
     label = name or f"{'not ' if anti else ''}in lookup({', '.join(columns)})"
     if table.isStreaming:
@@ -238,8 +235,8 @@ def to_predicate(given: object) -> Predicate:
         return NativePredicate(given)
     if callable(given):
         raise InvalidPredicateError(
-            f"{_function_name(given)} is a function; say which columns it is called with: "
-            f'el.udf({_function_name(given)}, "column")'
+            f"{function_name(given)} is a function; say which columns it is called with: "
+            f'el.udf({function_name(given)}, "column")'
         )
     raise InvalidPredicateError(
         f"{type(given).__name__} is not a predicate; pass SQL text, a Column, el.udf(...) or "
@@ -268,71 +265,3 @@ def _is_column(given: object) -> bool:
 
 def _column_text(column: Column) -> str:
     return re.sub(r"^Column<['\"](.*)['\"]>$", r"\1", str(column), flags=re.DOTALL)
-
-
-def _function_name(function: object) -> str:
-    inner = getattr(function, "func", function)  # PySpark udf, functools.partial
-    return getattr(inner, "__name__", type(inner).__name__)
-
-
-def kind_of_udf(function: Any, label: str) -> tuple[Kind, Literal["null", "cast"]]:
-    """Return how a PySpark `udf` is called, and what becomes of answers of another type."""
-    if function.evalType not in _KINDS:
-        raise InvalidPredicateError(
-            f"predicate {label!r} is a grouped, aggregating or table function; a predicate must "
-            f"be a scalar udf, pandas_udf or arrow_udf (plain or iterator)"
-        )
-    return _KINDS[function.evalType]
-
-
-def _check_returns_boolean(function: Any, label: str) -> None:
-    returns = function.returnType
-    text = returns if isinstance(returns, str) else returns.simpleString()
-    if text.strip().lower() not in ("boolean", "bool"):
-        raise InvalidPredicateError(
-            f"predicate {label!r} is declared to return {text}; a predicate must return boolean: "
-            f'declare it with returnType="boolean"'
-        )
-
-
-def _check_arity(
-    function: Callable[..., Any], kind: Kind, columns: tuple[Any, ...], label: str
-) -> None:
-    if kind.endswith("_iterator"):
-        if not columns:
-            raise InvalidPredicateError(
-                f"predicate {label!r} is an iterator function; name at least one column"
-            )
-        return  # takes one iterator, whatever the number of columns
-    if kind != "row" and not columns:
-        raise InvalidPredicateError(
-            f"predicate {label!r} is called with whole columns; name at least one column"
-        )
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
-        return
-    try:
-        signature.bind(*columns)
-    except TypeError as error:
-        raise InvalidPredicateError(
-            f"predicate {label!r} cannot be called with {len(columns)} column(s) "
-            f"({', '.join(map(str, columns)) or 'none'}): {error}"
-        ) from None
-
-
-def _key_pairs(on: object) -> dict[str, str]:
-    if isinstance(on, str):
-        return {on: on}
-    if isinstance(on, Mapping):
-        pairs = dict(on)
-    elif isinstance(on, Sequence):
-        pairs = {key: key for key in on}
-    else:
-        pairs = {}
-    if not pairs or not all(isinstance(k, str) and isinstance(v, str) for k, v in pairs.items()):
-        raise LookupTableError(
-            f"el.lookup(on={on!r}): name the key columns, as text, a list of texts, or a mapping "
-            f"from the DataFrame's columns to the table's"
-        )
-    return pairs

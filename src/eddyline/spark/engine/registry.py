@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from eddyline.errors import EngineError
-from eddyline.spark.common.predicates import kind_of_udf
+from eddyline.spark.common.predicate_checks import kind_of_udf
 from eddyline.spark.engine.atomic_file import write_atomically
 from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
 from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us

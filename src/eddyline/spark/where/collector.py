@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -43,10 +42,10 @@ class NoteCollector:
         self._workers: OrderedDict[str, tuple[Knowledge, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, notes: Iterable[dict[str, Any]]) -> None:
+    def add(self, notes: Iterable[WorkerNote]) -> None:
         """Add notes, as they arrive through the side channel."""
         with self._lock:
-            for note in map(WorkerNote.from_dict, notes):
+            for note in notes:
                 self._totals.add(note.totals)
                 self._journal.extend(note.records)
                 self._journal.forgotten += note.records_left_out

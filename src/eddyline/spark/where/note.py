@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from eddyline.errors import EddylineError
 from eddyline.fabric import Router, Totals
 from eddyline.fabric.knowledge import Knowledge, knowledge_from_dict
 from eddyline.journal import Record
@@ -67,6 +68,11 @@ class WorkerNote:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> WorkerNote:
         """Read what `to_dict` wrote."""
+        if plain["version"] != cls.version:
+            raise EddylineError(
+                f"a worker sent a note of version {plain['version']}, the driver reads version "
+                f"{cls.version}; install the same Eddyline on driver and workers"
+            )
         return cls(
             plain["worker"],
             Totals.from_dict(plain["totals"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from eddyline.fabric import RouterOptions, Totals
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 def make_report(
     name: str,
-    predicates: Sequence[Predicate],
     policy: RoutingPolicy,
     options: RouterOptions,
     stages: Stages,
@@ -33,7 +31,7 @@ def make_report(
     return Report(
         name=name,
         policy=policy_name(policy),
-        lines=_predicate_lines(predicates, stages, totals),
+        lines=_predicate_lines(stages, totals),
         rows=totals.rows,
         kept=totals.kept,
         orders=collector.orders(names),
@@ -48,12 +46,10 @@ def make_report(
     )
 
 
-def _predicate_lines(
-    predicates: Sequence[Predicate], stages: Stages, totals: Totals
-) -> list[PredicateLine]:
+def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
     places = {id(predicate): index for index, predicate in enumerate(stages.routed)}
     lines = []
-    for predicate in predicates:
+    for predicate in stages.written:
         index = places.get(id(predicate))
         if index is None:
             lines.append(PredicateLine(predicate.name, "spark"))

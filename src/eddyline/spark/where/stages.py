@@ -15,6 +15,8 @@ class Stages:
 
     Parameters
     ----------
+    written
+        All predicates, as written.
     before
         Native conditions that Spark evaluates before the router.
     routed
@@ -24,6 +26,7 @@ class Stages:
 
     """
 
+    written: tuple[Predicate, ...]
     before: tuple[NativePredicate, ...]
     routed: tuple[Predicate, ...]
     after: tuple[NativePredicate, ...]
@@ -52,7 +55,7 @@ class Stages:
                 after.append(predicate)
             else:
                 routed.append(predicate)
-        return cls(tuple(before), tuple(routed), tuple(after))
+        return cls(tuple(predicates), tuple(before), tuple(routed), tuple(after))
 
     def segment_names(self) -> list[list[str]]:
         """Return the names of the routed predicates, segment by segment."""

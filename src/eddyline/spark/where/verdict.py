@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from eddyline.arrays import BoolArray
 from eddyline.spark.common.side_channel import pack, unpack
+from eddyline.spark.where.note import WorkerNote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,22 +25,25 @@ if TYPE_CHECKING:
 _KEPT, _DROPPED = b"\x01", b"\x00"
 
 
-def encode(verdict: BoolArray, note: dict[str, Any] | None) -> pa.Array:
+def encode(verdict: BoolArray, note: WorkerNote | None) -> pa.Array:
     """Return the verdict column of a batch, with a note on its first row if there is one.
 
     Examples
     --------
     >>> encode(np.array([False, True]), None).to_pylist()
     [None, b'']
-    >>> encode(np.array([False, True]), {"rows": 2}).to_pylist()
-    [b'\\x00{"rows":2}', b'']
+    >>> from eddyline.fabric import Totals
+    >>> note = WorkerNote("worker 1", Totals(predicates=2))
+    >>> noted, other = encode(np.array([False, True]), note).to_pylist()
+    >>> noted[:12], other
+    (b'\\x00{"version"', b'')
 
     """
     rows = len(verdict)
     if note is None or rows == 0:
         offsets, payload = _empty_offsets(rows + 1), pa.py_buffer(b"")
     else:
-        text = (_KEPT if verdict[0] else _DROPPED) + pack(note)
+        text = (_KEPT if verdict[0] else _DROPPED) + pack(note.to_dict())
         ends = np.full(rows + 1, len(text), dtype=np.int32)
         ends[0] = 0
         offsets, payload = pa.py_buffer(ends), pa.py_buffer(text)
@@ -67,13 +71,15 @@ def drop_notes(df: DataFrame, verdict: str) -> DataFrame:
     return df.filter(is_kept).drop(verdict)
 
 
-def decode_notes(collected: Iterable[Any] | None) -> list[dict[str, Any]]:
+def decode_notes(collected: Iterable[Any] | None) -> list[WorkerNote]:
     """Read the notes of verdict columns that `observe` has collected.
 
     Examples
     --------
-    >>> decode_notes([b'\\x01{"rows":2}', "AXsicm93cyI6Mn0="])
-    [{'rows': 2}, {'rows': 2}]
+    >>> from eddyline.fabric import Totals
+    >>> column = encode(np.array([False, True]), WorkerNote("worker 1", Totals(predicates=2)))
+    >>> [note.worker for note in decode_notes(column.to_pylist()[:1])]
+    ['worker 1']
 
     """
-    return unpack(collected, skip=len(_KEPT))
+    return [WorkerNote.from_dict(plain) for plain in unpack(collected, skip=len(_KEPT))]

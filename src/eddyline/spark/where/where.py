@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eddyline.errors import EddylineError, InvalidPredicateError
 from eddyline.fabric import OnError, RouterOptions
 from eddyline.fabric.knowledge import Knowledge, MeshKnowledge
-from eddyline.fabric.tactics.choose import RoutingPolicy, check_policy, finds_classes
+from eddyline.fabric.tactics.choose import RoutingPolicy, check_policy, finds_classes, mesh_options
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import SampleMissing
 from eddyline.mesh import MeshOptions
@@ -163,13 +163,7 @@ class Where:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
         self._gather(REPORT_WAIT_S)
         return make_report(
-            self.name,
-            self.predicates,
-            self._policy,
-            self._options,
-            self._stages,
-            self._collector,
-            self._native,
+            self.name, self._policy, self._options, self._stages, self._collector, self._native
         )
 
     def journal(self) -> Journal:
@@ -244,10 +238,6 @@ class Where:
 
     # --- learning beforehand -----------------------------------------------------------------
 
-    @property
-    def _wants_mesh(self) -> bool:
-        return self._policy == "mesh" or isinstance(self._policy, MeshOptions)
-
     def _learn_beforehand(self, df: DataFrame, build: int) -> tuple[Knowledge, ...]:
         """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame."""
         from eddyline.spark.native.stage import pilot_sample
@@ -261,7 +251,7 @@ class Where:
         if sample is not None:
             for predicate in self._stages.before:
                 sample = filter_by(sample, predicate)
-        elif self._wants_mesh and len(self._stages.routed) > 1:
+        elif mesh_options(self._policy) is not None and len(self._stages.routed) > 1:
             if df.isStreaming:
                 self._note(SampleMissing(instead="classes are learnt from the first rows"))
             else:
@@ -283,8 +273,10 @@ class Where:
     def _filter_native(self, df: DataFrame) -> DataFrame:
         """Filter by native conditions: as written, or through a mesh where one is known."""
         predicates = self._stages.before
-        learns = self._wants_mesh or (self._policy == "auto" and self._sample is not None)
-        if not learns or len(predicates) < 2:
+        options = mesh_options(self._policy)
+        if options is None and self._policy == "auto" and self._sample is not None:
+            options = MeshOptions()
+        if options is None or len(predicates) < 2:
             for predicate in predicates:
                 df = filter_by(df, predicate)
             return df
@@ -295,7 +287,7 @@ class Where:
                 predicates,
                 self._sample,
                 self._classify_by,
-                self._policy if isinstance(self._policy, MeshOptions) else MeshOptions(),
+                options,
                 self._options.seed,
                 self._note,
             )

@@ -87,7 +87,7 @@ def run_task(plan: RouterPlan, batches: Iterator[Any]) -> Iterator[pa.Array]:
             is_last = batch is None or _row_count(batch) == 0
             if len(verdict) and (number >= next_note or is_last):
                 next_note *= 2
-                note = WorkerNote.take(router, _process, is_last or number == 1).to_dict()
+                note = WorkerNote.take(router, _process, is_last or number == 1)
             yield encode(verdict, note)
     finally:
         router.close()

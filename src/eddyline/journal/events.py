@@ -530,6 +530,24 @@ class CatalogueRepaired(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchLost(Event):
+    """The results of a micro-batch were lost with its record, and the user accepted that.
+
+    Parameters
+    ----------
+    reason
+        Which file is missing or damaged.
+
+    """
+
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"results of a micro-batch are lost: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LookupNotShipped(Event):
     """The keys of a static table are not shipped to the workers; Spark alone joins it.
 

@@ -35,7 +35,7 @@ def encode(verdict: BoolArray, note: WorkerNote | None) -> pa.Array:
     >>> from eddyline.fabric import Totals
     >>> note = WorkerNote("worker 1", Totals(predicates=2))
     >>> noted, other = encode(np.array([False, True]), note).to_pylist()
-    >>> noted[:12], other
+    >>> noted[:11], other
     (b'\\x00{"version"', b'')
 
     """

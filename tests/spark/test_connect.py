@@ -39,7 +39,7 @@ def test_the_report_covers_all_workers(answer) -> None:
     assert report["rows"] == 20_000
     assert report["kept"] == 2_000
     assert report["orders"][0]["order"][0] == "drops_most"
-    assert any(change["kind"] == "reorder" for change in report["changes"])
+    assert any(change["event"]["kind"] == "OrderChanged" for change in report["changes"])
 
 
 def test_streaming(answer) -> None:

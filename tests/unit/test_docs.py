@@ -10,12 +10,14 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+PATH = re.compile(r"`((?:src|tests|docs|examples|scripts)/[\w./-]+)`")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file(page: pathlib.Path) -> None:
     targets = LINK.findall(page.read_text())
     missing = [target for target in targets if not (page.parent / target).exists()]
+    missing += [path for path in PATH.findall(page.read_text()) if not (ROOT / path).exists()]
     assert not missing
 
 

@@ -17,16 +17,16 @@ from eddyline.mesh.mesh import Route, Step
 
 
 class Wheel:
-    """The lottery wheel of a class of rows: who seems to drop more, faster, has a larger slice.
+    """The lottery wheel of a class of rows: an operator that drops more per unit time wins more.
 
-    All operators start with slices of one size. What one has done to rows of the class is
-    remembered as a fading sum, so that the wheel follows the data. A slice is as large as the
-    chance that the operator is the best, by what was seen: the more was seen, the surer the draw.
+    All operators start with equal chances. What each has done to rows of the class is kept as a
+    fading sum, so that the wheel follows the data. An operator is drawn with the probability that
+    it is the best, given what was seen (Thompson sampling), so draws become certain with evidence.
 
     Parameters
     ----------
     operators
-        How many there are.
+        Number of operators.
     seed
         For the draws.
 
@@ -42,7 +42,7 @@ class Wheel:
     """
 
     _FADE = 0.9
-    _FLOOR = 0.04  # of all draws are free for all: no operator is shut out for good
+    _FLOOR = 0.04  # share of draws at random, so that no operator is excluded permanently
 
     def __init__(self, operators: int, seed: int | None = None) -> None:
         self._rng = random.Random(seed)
@@ -54,10 +54,10 @@ class Wheel:
         """Return one of the operators by chance."""
         if self._rng.random() < self._FLOOR:
             return self._rng.choice(choices)
-        return max(choices, key=self._drops_by_chance)
+        return max(choices, key=self._sampled_rate)
 
-    def _drops_by_chance(self, operator: int) -> float:
-        """Return rows dropped for time, off by as much as what was seen leaves open."""
+    def _sampled_rate(self, operator: int) -> float:
+        """Return a random draw of the drop rate per unit time, given the rows seen so far."""
         seen = self._seen[operator]
         rate = self._dropped[operator] / seen
         error = (max(rate * (1 - rate), 1 / (4 * seen)) / seen) ** 0.5
@@ -104,7 +104,7 @@ class RToken:
         return chosen
 
     def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
-        """Pass on what the operator did, if somebody draws lots."""
+        """Pass on what the operator did, if the route has a lottery wheel."""
         if self._wheel is not None:
             self._wheel.feed_back(operator, seen, dropped, cost_us)
 

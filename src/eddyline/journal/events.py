@@ -243,6 +243,8 @@ class TrialEnded(Event):
     def sentence(self) -> str:
         """Return the event as one line for people."""
         numbers = f"({self.before_us:.2f} → {self.after_us:.2f} µs a row)"
+        if self.verdict == "interrupted":  # too few rows for the numbers to mean anything
+            numbers = f"(after {self.rows:,} rows)"
         if self.subject == "order":
             if self.verdict == "reverted":
                 return f"went back to {_route(self.before)}  {numbers}"
@@ -288,9 +290,11 @@ class _ClassSearch(Event):
     query: str = ""
 
     def _numbers(self) -> str:
+        if not self.explored:
+            return f"({self.rows:,} rows; not searched: {self.stopped})"
         return (
             f"(saves {self.saving_us:.2f} ± {self.noise_us:.2f} of {self.single_us:.2f} µs a row, "
-            f"judged on {self.rows:,} rows)"
+            f"searched {self.rows:,} rows)"
         )
 
 
@@ -475,7 +479,8 @@ class EngineStarted(Event):
 
     def sentence(self) -> str:
         """Return the event as one line for people."""
-        return f"started with {self.queries:,} queries over {', '.join(self.streams)}"
+        noun = "query" if self.queries == 1 else "queries"
+        return f"started with {self.queries:,} {noun} over {', '.join(self.streams)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -527,6 +532,24 @@ class CatalogueRepaired(Event):
     def sentence(self) -> str:
         """Return the event as one line for people."""
         return self.damage
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLost(Event):
+    """The results of a micro-batch were lost with its record, and the user accepted that.
+
+    Parameters
+    ----------
+    reason
+        Which file is missing or damaged.
+
+    """
+
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"results of a micro-batch are lost: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,7 @@ class Record:
 
     def __str__(self) -> str:
         process = f"  [{self.process}]" if self.process else ""
-        return f"{self.at_rows:>12,} rows  {self.event.sentence()}{process}"
+        return f"after {self.at_rows:,} rows: {self.event.sentence()}{process}"
 
 
 class Journal:

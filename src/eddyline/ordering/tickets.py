@@ -68,7 +68,7 @@ class Tickets(Policy):
     def reset(self) -> None:
         """Give every operator the same tickets for each predicate that it applies."""
         self._taken = np.zeros(self.filters)
-        self._kept = np.zeros(self.filters)
+        self._finished = np.zeros(self.filters)
         self._cost_factor = np.ones(self.filters)
         self._ranked = self.order
 
@@ -80,7 +80,7 @@ class Tickets(Policy):
         """Pay tickets out, then order the operators for the next batch."""
         fade = 1.0 - 1.0 / self.window_batches
         self._taken = self._taken * fade + evidence.seen
-        self._kept = self._kept * fade + (evidence.seen - evidence.passed)
+        self._finished = self._finished * fade + (evidence.seen - evidence.passed)
         # Costs count only where they differ much: small differences are mostly noise.
         alike_us = COST_ALIKE * evidence.cost_us.min()
         self._cost_factor = np.maximum(evidence.cost_us / alike_us, 1.0)
@@ -106,7 +106,7 @@ class Tickets(Policy):
     def _tickets(self) -> FloatArray:
         # Per row taken: an operator at the front must not hold more tickets for having seen more
         # rows. One not yet visited counts as one that keeps every row, so that it is tried soon.
-        rate = (self._kept + 1.0) / (self._taken + 1.0)
+        rate = (self._finished + 1.0) / (self._taken + 1.0)
         tickets = self._weights * rate / self._cost_factor
         floored: FloatArray = np.maximum(tickets, 1e-3 * tickets.max())
         return floored

@@ -132,7 +132,8 @@ def describe_run(report: RunReport) -> Document:
     matches = sum(batch.matches for batch in batches)
     late = sum(batch.late for batch in batches)
     paragraphs = [
-        f"{len(batches)} micro-batches, {report.rows:,} rows, {matches:,} matches, "
+        f"{len(batches):,} micro-batch{'' if len(batches) == 1 else 'es'}, {report.rows:,} rows, "
+        f"{matches:,} matches, "
         f"{seconds:.1f} s; a row visited {report.visits_per_row:.2f} shared operators"
     ]
     if late:
@@ -140,7 +141,7 @@ def describe_run(report: RunReport) -> Document:
     if batches and batches[-1].tickets:
         tickets = sorted(batches[-1].tickets.items(), key=lambda item: -item[1])
         shares = [f"{name} {share:.0%}" for name, share in tickets[:TICKETS_SHOWN]]
-        paragraphs.append("tickets: " + ", ".join(shares))
+        paragraphs.append("shares of tickets, largest visited first: " + ", ".join(shares))
     queries = query_blocks(report.queries, title=_count(report.queries))
     return Document("run of the engine", [*paragraphs, *queries])
 

@@ -401,3 +401,17 @@ def test_rows_that_stay_as_they_are_are_no_drift_while_classes_are_tried(seed):
     route_all(router, make_data(seed, 60_000)[0])
     assert trials(router, "kept")
     assert not router.journal.of(DriftDetected)
+
+
+def test_a_trial_of_classes_that_drift_interrupts_ends_with_an_event() -> None:
+    router = make_router("auto", budget=None)
+    tactic = router.segments[0].tactic
+    columns, _ = make_data(0, 60_000)
+    at = 0
+    while tactic._trial is None and at < 60_000:
+        router.route([column.slice(at, 500) for column in columns], 500)
+        at += 500
+    assert tactic._trial is not None
+    tactic._discard_rows()
+    assert trials(router, "interrupted")
+    assert tactic._trial is None

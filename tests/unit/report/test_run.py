@@ -15,7 +15,7 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
     for expected in (
         "2 micro-batches, 200 rows, 12 matches, 0.8 s; a row visited 1.00 shared operators",
         "3 rows came late",
-        "tickets: ticket 75%",
+        "largest visited first: ticket 75%",
         "1 query query state matched sink SQL",
         "query state 12 sink sql",
         "errors - query: error",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import BoolArray, IntArray
+from eddyline.fabric.checked_order import CheckedOrder
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operators import SharedOperator
 from eddyline.operators import Batch
@@ -32,6 +33,7 @@ class OrderLearner:
 
     def __init__(self, policy: Policy, seed: int | None) -> None:
         self.policy = policy
+        self._checked_order = CheckedOrder(policy)
         self._seed = seed
         self._names: list[str] = []
         self._costs: dict[str, CostModel] = {}
@@ -40,7 +42,7 @@ class OrderLearner:
     @property
     def order(self) -> tuple[int, ...]:
         """Numbers of the operators, in the order of the next chunk."""
-        return self.policy.order
+        return self._checked_order.read(len(self._names))
 
     def renew(self, operators: Sequence[SharedOperator]) -> bool:
         """Take over the operators as they are now; return True if they are not those of before.
@@ -51,7 +53,7 @@ class OrderLearner:
         is_changed = names != self._names
         if is_changed:
             number_of = {name: number for number, name in enumerate(names)}
-            ordered = [self._names[number] for number in self.policy.order]
+            ordered = [self._names[number] for number in self.order]
             kept = [number_of[name] for name in ordered if name in number_of]
             new = sorted(set(range(len(names))) - set(kept))
             self._names = names
@@ -87,22 +89,22 @@ class OrderLearner:
         """
         if not (self.policy.learns and len(lineage.rows) and operators):
             return
+        tuples = self._profile(batch, lineage, operators)
+        if self.policy.profile_probability > 0 and not len(tuples):
+            return  # such a policy is called only when there are new profile tuples
         costs_us = [max(self._costs[name].per_row_us, COST_MIN_US) for name in self._names]
+        order = self.policy.order
         self.policy.learn(
-            Evidence(
-                len(lineage.rows),
-                self.policy.order,
-                seen,
-                passed,
-                np.array(costs_us),
-                self._profile(batch, lineage, operators),
-            )
+            Evidence(len(lineage.rows), order, seen, passed, np.array(costs_us), tuples)
         )
 
     def _profile(
         self, batch: Batch, lineage: Lineage, operators: Sequence[SharedOperator]
     ) -> BoolArray:
-        """Return for some rows which operators, alone, reject them for all their users."""
+        """Return for some rows which operators, alone, reject them for all their users.
+
+        Rows that no operator rejects for all its users are not among them.
+        """
         share = self.policy.profile_probability
         if not share:
             return np.zeros((0, len(operators)), dtype=bool)
@@ -115,4 +117,4 @@ class OrderLearner:
             fresh = Lineage.start(lineage.rows[picked], operator.users, clause_words)
             operator.visit(batch, fresh, np.arange(len(picked)))
             drops[:, number] = ~fresh.interested.any(axis=1) & ~fresh.fulfilled.any(axis=1)
-        return drops
+        return drops[drops.any(axis=1)]

@@ -9,7 +9,7 @@ import numpy as np
 from eddyline.arrays import FloatArray, IntArray, Rows
 from eddyline.fabric.operator_array import OperatorArray, RouteTrace
 from eddyline.fabric.rtoken import RToken, Wheel
-from eddyline.journal.events import DriftDetected
+from eddyline.journal.events import DriftDetected, Names
 from eddyline.mesh import Mesh
 from eddyline.operators import Batch
 from eddyline.profile import CusumDetector
@@ -136,5 +136,12 @@ class ClassesInUse:
 
     def _words(self, label: int, array: OperatorArray) -> str:
         assert self.mesh is not None
-        words = self.mesh.words(array.names(range(len(array))))
+        words = route_words_of(self.mesh, array, ())
         return words[[leaf for leaf, _ in self.mesh.tree.paths()].index(label)]
+
+
+def route_words_of(mesh: Mesh | None, array: OperatorArray, default: tuple[int, ...]) -> Names:
+    """Return which rows take which route, in words, for events."""
+    if mesh is None:
+        return (f"all rows -> {', '.join(array.names(default))}",)
+    return tuple(mesh.words(array.names(range(len(array)))))

@@ -24,7 +24,7 @@ from eddyline.fabric.operator_array import RouteTrace
 from eddyline.fabric.profiler import Profile, ProfileDemand
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.tactics.class_search import ClassSearch
-from eddyline.fabric.tactics.classes import UNCLASSIFIED, ClassesInUse
+from eddyline.fabric.tactics.classes import UNCLASSIFIED, ClassesInUse, route_words_of
 from eddyline.fabric.tactics.search_schedule import SearchSchedule
 from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
@@ -34,8 +34,8 @@ from eddyline.journal.events import (
     ClassesDropped,
     ClassesFound,
     ClassSearchFailed,
-    Names,
     NoClassesFound,
+    Verdict,
 )
 from eddyline.mesh import Mesh, MeshOptions, Progress
 from eddyline.operators import Batch
@@ -151,7 +151,7 @@ class MeshTactic:
         except (pa.ArrowException, KeyError, OverflowError) as error:
             # The columns are not those that the classes were found with.
             self._context.write(ClassesDropped(reason=f"{type(error).__name__}: {error}"))
-            self._trial = None
+            self._end_trial("interrupted")
             self._adopt(None)
             groups, side = [(UNCLASSIFIED, rows)], 0
         for label, own in groups:
@@ -174,7 +174,7 @@ class MeshTactic:
     def watch(self, outcome: ChunkOutcome) -> None:
         """Look for drift along the default route, where whole kinds of rows take it."""
         self._schedule.add_useful(self._context.ledger.booked_us)
-        # In a trial of the first classes: the side that does not try them.
+        # In a trial of the first classes: of the side that does not try them.
         counts = outcome if self._is_single_order else self._default_trace
         if self.mesh is not None or counts is None:
             return
@@ -207,7 +207,7 @@ class MeshTactic:
     def _discard_rows(self) -> None:
         """Discard the rows collected so far: a mix of old and new rows is not a class."""
         self.class_search.clear()
-        self._trial = None
+        self._end_trial("interrupted")
 
     def _search(self, seconds_max: float | None, progress: Progress | None = None) -> None:
         """Search the profiled rows for classes; put the result on trial."""
@@ -224,7 +224,8 @@ class MeshTactic:
         rejected = dict(self.class_search.rejected)
         numbers: dict[str, Any] = {"rows": training.rows, **result.numbers(), "rejected": rejected}
         if result.mesh is not None:
-            self._context.write(ClassesFound(classes=self._words(result.mesh), **numbers))
+            classes = route_words_of(result.mesh, self._array, self.order)
+            self._context.write(ClassesFound(classes=classes, **numbers))
             self._start_trial(result.mesh)
         elif self.mesh is not None:
             self._context.write(ClassesDoubted(**numbers))
@@ -235,18 +236,23 @@ class MeshTactic:
     # --- trials ------------------------------------------------------------------------------
 
     def _start_trial(self, mesh: Mesh | None) -> None:
-        words = self._words(self.mesh), self._words(mesh)
-        self._trial = SplitTrial(*words, len(self._array), (self.mesh, mesh))
+        before = route_words_of(self.mesh, self._array, self.order)
+        after = route_words_of(mesh, self._array, self.order)
+        self._trial = SplitTrial(before, after, len(self._array), (self.mesh, mesh))
         self._tried = self._classes_of(mesh)
 
     def _decide(self, trial: SplitTrial) -> None:
         """Keep the better of two ways to route."""
         verdict = trial.verdict(self._array.cost_us())
-        self._context.write(trial.ended(verdict, self._array.cost_us()))
-        self._trial = None
+        self._end_trial(verdict)
         self._schedule.note_trial(verdict == "kept")
         if verdict == "kept":
             self._adopt(self._tried.mesh)
+
+    def _end_trial(self, verdict: Verdict) -> None:
+        if self._trial is not None:
+            self._context.write(self._trial.ended(verdict, self._array.cost_us()))
+        self._trial = None
 
     def _adopt(self, mesh: Mesh | None) -> None:
         """Route by a mesh from now on, or by one order."""
@@ -257,11 +263,6 @@ class MeshTactic:
     def _classes_of(self, mesh: Mesh | None) -> ClassesInUse:
         return ClassesInUse(mesh, self.class_search.attributes, len(self._array), self._seed)
 
-    def _words(self, mesh: Mesh | None) -> Names:
-        if mesh is None:
-            return (f"all rows -> {', '.join(self._array.names(self.order))}",)
-        return tuple(mesh.words(self._array.names(range(len(self._array)))))
-
     # --- knowledge ---------------------------------------------------------------------------
 
     def train(self, batch: Batch, drops: BoolArray, progress: Progress | None) -> None:
@@ -269,12 +270,12 @@ class MeshTactic:
         self.default.train(batch, drops, progress)
         self.class_search.add(batch, np.arange(batch.rows), drops)
         self._search(None, progress)
-        if self._trial is not None:
+        if self._trial is not None:  # trusted without a trial: its rows are the training set
             self._trial = None
             self._adopt(self._tried.mesh)
 
     def snapshot(self) -> MeshKnowledge:
-        """Return the mesh, what its classes have cost, and what is known of the default route."""
+        """Return the mesh, what its classes cost, and what is known of the default route."""
         return MeshKnowledge(
             self.default.snapshot(),
             self.mesh,
@@ -292,8 +293,7 @@ class MeshTactic:
             return
         self.class_search.restore(knowledge.searches, knowledge.searched_rows)
         self.class_search.rejected.update(knowledge.rejected)
-        is_usable = set(knowledge.attributes) <= set(self.class_search.attributes)
-        if knowledge.mesh is not None and is_usable:
+        if knowledge.mesh and set(knowledge.attributes) <= set(self.class_search.attributes):
             self._adopt(knowledge.mesh)
             self.class_search.postpone()
             # Each class has a detector of its own, so no burst is needed for the first rows.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray, Rows
-from eddyline.errors import InvalidPolicyError
+from eddyline.fabric.checked_order import CheckedOrder
 from eddyline.fabric.knowledge import ContentKnowledge, Knowledge, MeshKnowledge, OrderKnowledge
 from eddyline.fabric.ledger import ChunkOutcome
 from eddyline.fabric.operator_array import RouteTrace
@@ -58,7 +58,7 @@ class SingleOrder:
         self._drift = DropRateDetector()
         self._trial: BeforeAfterTrial | None = None
         self._cooldown = OrderCooldown()
-        self._checked_order: tuple[int, ...] | None = None
+        self._checked_order = CheckedOrder(policy)
         self._taken_order: tuple[int, ...] = ()
         if policy.watches_drift:
             context.profiler.request_burst()
@@ -66,16 +66,7 @@ class SingleOrder:
     @property
     def order(self) -> tuple[int, ...]:
         """The policy's order, checked to be a permutation of the predicates."""
-        order = self.policy.order
-        if order is not self._checked_order:
-            if sorted(order) != list(range(len(self._array))):
-                raise InvalidPolicyError(
-                    f"policy {self.policy.name!r} returned {list(order)}, which is not a "
-                    f"permutation of the {len(self._array)} predicates; it must name each of them "
-                    f"once"
-                )
-            self._checked_order = order
-        return order
+        return self._checked_order.read(len(self._array))
 
     @property
     def common_order(self) -> tuple[int, ...]:
@@ -205,7 +196,7 @@ class SingleOrder:
         )
 
     def _evaluations_in(self, order: tuple[int, ...], evidence: Evidence) -> FloatArray:
-        """Return the evaluations a row needs in an order, on the rows that spoke against it."""
+        """Return the evaluations a row needs in an order, on the rows it was given up for."""
         rows = max(evidence.rows, 1)
         in_last_chunk = evidence.seen / rows
         tuples = self.policy.profile()

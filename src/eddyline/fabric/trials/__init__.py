@@ -1,4 +1,4 @@
-"""Trials: a change is kept only if it measured no worse than what it replaced."""
+"""Trials: a change is compared with what it replaced, and kept or reverted."""
 
 from eddyline.fabric.trials.alternating import AlternatingTrial
 from eddyline.fabric.trials.before_after import BeforeAfterTrial, OrderCooldown

@@ -42,11 +42,14 @@ class MatchOutcome:
         The merged notes of its tasks.
     late
         Rows that came later than the delay of their stream allows.
+    files
+        The files that matching rows were stored in, with their sizes in bytes.
 
     """
 
     note: TaskNote = field(default_factory=TaskNote)
     late: int = 0
+    files: dict[str, int] = field(default_factory=dict)
 
 
 class BatchRunner:
@@ -88,8 +91,12 @@ class BatchRunner:
     def run(self, df: DataFrame, batch: int) -> None:
         """Run one micro-batch, unless it is finished; for `foreachBatch`."""
         try:
-            if not self._folder.log.is_finished(batch):
-                self._run_unfinished(df, batch)
+            offsets = self._folder.checkpoint.fingerprint(batch)
+            finished = self._folder.log.record(batch)
+            if finished is None:
+                self._run_unfinished(df, batch, offsets)
+            else:
+                self._check_same_rows(batch, finished, offsets)
         except EngineError as error:
             self.failure = error
             raise
@@ -100,14 +107,25 @@ class BatchRunner:
             )
             raise self.failure from error
 
-    def _run_unfinished(self, df: DataFrame, batch: int) -> None:
+    def _check_same_rows(self, batch: int, record: BatchRecord, offsets: str) -> None:
+        """Raise if Spark's checkpoint plans other rows for a micro-batch than the record has."""
+        if record.offsets and record.offsets != offsets:
+            raise EngineError(
+                f"micro-batch {batch} was run before with other rows than Spark plans for it now: "
+                f"{self._folder.checkpoint.path} was deleted, or is older than the results. "
+                f"Restore the checkpoint that belongs to this folder, or open a new engine in "
+                f"another folder"
+            )
+
+    def _run_unfinished(self, df: DataFrame, batch: int, offsets: str) -> None:
         folder, began = self._folder, time.perf_counter()
         versions = folder.catalogue.version, self._registry.table_versions()
-        record = folder.log.begin(batch, *versions)
+        record = folder.log.begin(batch, *versions, offsets)
+        self._check_same_rows(batch, record, offsets)
         plan, outcome, failures = self._match_without_failing(df, batch, record)
         note = outcome.note
         failures |= note.failures
-        record.rows = note.eddy.rows
+        record.rows, record.files = note.eddy.rows, outcome.files
         record.counts = {n: count for n, count in note.counts.items() if n not in failures}
         failures |= self._hand_over(batch, plan, record)
         if failures:
@@ -177,15 +195,16 @@ class BatchRunner:
             .filter(f"{_MATCHED} IS NOT NULL")
             .observe(notes, collected(f"{_MATCHED}.note"))
         )
+        files: dict[str, int] = {}
         if any(plan.stored_columns.values()):
             matches = matched.withColumn(QUERIES, F.col(f"{_MATCHED}.queries"))
             matches = matches.filter(F.size(QUERIES) > 0)
-            self._folder.results.write_matches(batch, matches, plan.stored_columns)
+            files = self._folder.results.write_matches(batch, matches, plan.stored_columns)
         else:
             matched.write.format("noop").mode("overwrite").save()
         late = self._event_times.advance(times.get) if metrics else 0
         return MatchOutcome(
-            TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC]))), late
+            TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC]))), late, files
         )
 
     def _find_faults(self, df: DataFrame, plan: BatchPlan) -> dict[int, str]:

@@ -1,22 +1,19 @@
 """The catalogue of an engine, on disk: streams, static tables, function names and queries.
 
 The file is a log of changes, one line with a checksum each, so a change costs one line for any
-number of queries. If a line is incomplete or altered, the state before it is used, and the rest of
-the file is moved to another file, not deleted.
+number of queries (`change_log`).
 """
 
 from __future__ import annotations
 
-import json
-import os
 import pathlib
 import threading
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
+from eddyline.spark.engine.change_log import ChangeLog
 
 FILE = "catalogue.jsonl"
 
@@ -43,36 +40,48 @@ class Catalogue:
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self._path = folder / FILE
+        self._log = ChangeLog(folder / FILE)
         #: Held while the catalogue changes.
         self.lock = threading.RLock()
         self.version = 0
         self.streams: dict[str, StreamEntry] = {}
         self.tables: dict[str, TableEntry] = {}
+        #: Files of every version of every table, as they were stored.
+        self.table_files: dict[tuple[str, int], Mapping[str, int]] = {}
         self.functions: set[str] = set()
         self.queries: dict[int, QueryEntry] = {}
         self._by_name: dict[str, QueryEntry] = {}
-        #: What was wrong with the file when it was read; None if nothing was.
-        self.damage: str | None = None
+        self._largest_number = 0
         self._read()
+
+    @property
+    def damage(self) -> str | None:
+        """What was wrong with the file when it was read; None if nothing was."""
+        return self._log.damage
 
     # --- reading -----------------------------------------------------------------------------
 
     def query(self, name: str) -> QueryEntry:
         """Return the query that has the name now."""
-        found = self._by_name.get(name)
-        if found is None:
-            names = ", ".join(list(self._by_name)[:10]) or "none"
-            raise EngineError(f"no query {name!r}; queries are {names}")
-        return found
+        with self.lock:
+            found = self._by_name.get(name)
+            if found is None:
+                names = ", ".join(list(self._by_name)[:10]) or "none"
+                raise EngineError(f"no query {name!r}; queries are {names}")
+            return found
 
     def has(self, name: str) -> bool:
         """Return True if a query has the name now."""
         return name in self._by_name
 
+    def named(self) -> list[QueryEntry]:
+        """Return the queries that were not dropped, in the order they were added."""
+        with self.lock:
+            return list(self._by_name.values())
+
     def names(self) -> list[str]:
         """Return the names of all queries in the order they were added."""
-        return list(self._by_name)
+        return [entry.name for entry in self.named()]
 
     def running_at(self, version: int) -> list[QueryEntry]:
         """Return the queries that run at a version, without those that were dropped later."""
@@ -84,12 +93,18 @@ class Catalogue:
     def add_queries(self, given: Sequence[tuple[str, str, str]]) -> list[QueryEntry]:
         """Add queries: name, text and kind of sink of each."""
         with self.lock:
-            number = max(self.queries, default=0)
-            self._write(
-                "queries",
-                {"queries": [[number + n, *query] for n, query in enumerate(given, start=1)]},
-            )
+            taken = [name for name, _, _ in given if name in self._by_name]
+            if taken:
+                raise EngineError(f"query {taken[0]!r} exists already; drop it, or choose a name")
+            first = self._largest_number + 1
+            numbered = [[number, *query] for number, query in enumerate(given, start=first)]
+            self._write("queries", {"queries": numbered})
             return [self._by_name[name] for name, _, _ in given]
+
+    def reserve_numbers(self, numbers: Iterable[int]) -> None:
+        """Never give these numbers to a new query: stored rows carry them."""
+        with self.lock:
+            self._largest_number = max(self._largest_number, *numbers, 0)
 
     def drop_query(self, name: str) -> QueryEntry:
         """Drop a query; its name is free again."""
@@ -138,49 +153,21 @@ class Catalogue:
     # --- the file ----------------------------------------------------------------------------
 
     def _write(self, kind: str, what: dict[str, Any]) -> None:
-        record = {"version": self.version + 1, "kind": kind, **what}
-        text = json.dumps(record, separators=(",", ":"))
-        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
-        try:
-            with open(self._path, "ab") as file:
-                before = file.tell()
-                try:
-                    file.write(line)
-                    file.flush()
-                    os.fsync(file.fileno())
-                except OSError:
-                    file.truncate(before)
-                    raise
-        except OSError as error:
-            raise EngineError(
-                f"cannot write {self._path}: {error.strerror or error}; nothing was changed. Free "
-                f"some space or grant access, then try again"
-            ) from error
-        self._apply(record)
+        change = {"version": self.version + 1, "kind": kind, **what}
+        self._log.append(change)
+        self._apply(change)
 
     def _read(self) -> None:
-        if not self._path.exists():
-            return
-        content = self._path.read_bytes()
-        at = 0
-        for number, line in enumerate(content.splitlines(keepends=True), start=1):
-            record = _checked(line)
-            if record is None or record["version"] != self.version + 1:
-                self._put_aside(content, at, number)
+        for line, change in enumerate(self._log.read(), start=1):
+            try:
+                is_next = change["version"] == self.version + 1
+                if is_next:
+                    self._apply(change)
+            except (KeyError, TypeError, ValueError):
+                is_next = False
+            if not is_next:
+                self._log.put_aside_line(line)
                 return
-            self._apply(record)
-            at += len(line)
-
-    def _put_aside(self, content: bytes, at: int, line: int) -> None:
-        aside = self._path.with_name(f"{FILE}.damaged-at-version-{self.version + 1}")
-        aside.write_bytes(content[at:])
-        whole = self._path.with_name(f"{FILE}.whole")
-        whole.write_bytes(content[:at])
-        os.replace(whole, self._path)
-        self.damage = (
-            f"line {line} of {FILE} was not written whole; the state before it is used "
-            f"(version {self.version}), and the rest was put into {aside.name}"
-        )
 
     def _apply(self, record: Mapping[str, Any]) -> None:
         self.version = version = int(record["version"])
@@ -190,6 +177,7 @@ class Catalogue:
                 query = QueryEntry(number, name, text, sink, [[version, None]])
                 self.queries[number] = query
                 self._by_name[name] = query
+                self._largest_number = max(self._largest_number, number)
         elif kind == "drop":
             query = self.queries[record["number"]]
             query.end(version)
@@ -207,18 +195,8 @@ class Catalogue:
         elif kind == "stream":
             self.streams[record["name"]] = StreamEntry.from_dict(record["about"])
         elif kind == "table":
-            self.tables[record["name"]] = TableEntry.from_dict(record["about"])
+            entry = TableEntry.from_dict(record["about"])
+            self.tables[record["name"]] = entry
+            self.table_files[record["name"], entry.version] = entry.files
         else:
             self.functions.add(record["name"])
-
-
-def _checked(line: bytes) -> dict[str, Any] | None:
-    """Return the record of a line; None if the line is not as it was written."""
-    try:
-        checksum, text = line[:8], line[9:].rstrip(b"\n")
-        if not line.endswith(b"\n") or int(checksum, 16) != zlib.crc32(text):
-            return None
-        record: dict[str, Any] = json.loads(text)
-        return record
-    except ValueError:
-        return None

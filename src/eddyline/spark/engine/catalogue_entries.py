@@ -54,6 +54,8 @@ class TableEntry:
         Number of rows, and the sum of their hashes: equal for equal tables.
     version
         Which copy of the table is in use.
+    files
+        Files of that copy with their sizes in bytes; empty if they were not recorded.
 
     Examples
     --------
@@ -67,17 +69,22 @@ class TableEntry:
     rows: int
     hash_sum: str
     version: int
+    files: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
-        fingerprint = [self.rows, self.hash_sum]
-        return {"schema": dict(self.schema), "fingerprint": fingerprint, "version": self.version}
+        plain: dict[str, Any] = {
+            "schema": dict(self.schema),
+            "fingerprint": [self.rows, self.hash_sum],
+            "version": self.version,
+        }
+        return {**plain, "files": dict(self.files)} if self.files else plain
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TableEntry:
         """Read what `to_dict` wrote."""
         rows, hash_sum = plain["fingerprint"]
-        return cls(plain["schema"], rows, hash_sum, plain["version"])
+        return cls(plain["schema"], rows, hash_sum, plain["version"], plain.get("files", {}))
 
 
 @dataclass

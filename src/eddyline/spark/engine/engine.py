@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError
 from eddyline.journal import Journal
-from eddyline.journal.events import CatalogueRepaired, EngineStarted
+from eddyline.journal.events import BatchLost, CatalogueRepaired, EngineStarted
 from eddyline.ordering import Policy
 from eddyline.report.run import QueryStates
 from eddyline.spark.engine.compiler import QueryCompiler
@@ -51,6 +51,10 @@ class Engine:
         object. Every worker's eddy learns with a copy of its own.
     seed
         For whatever is drawn at random.
+    repair
+        Open a folder in which records of micro-batches are missing or damaged, and continue
+        without their results. What is lost is in the journal. Without it, such a folder is
+        refused.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class Engine:
         *,
         policy: str | Policy = DEFAULT_POLICY,
         seed: int | None = None,
+        repair: bool = False,
     ) -> None:
         if ".connect." in type(spark).__module__:
             raise EngineError(
@@ -102,10 +107,7 @@ class Engine:
         self._queries = EngineQueries(self._folder, registry, self._compiler, timezone)
         self._run: Run | None = None
         self._planner: EddyPlanner | None = None
-        damage = self._folder.catalogue.damage
-        if damage:
-            self._folder.note(CatalogueRepaired(damage=damage))
-            warnings.warn(damage, stacklevel=2)
+        self._handle_damage(repair)
 
     def __enter__(self) -> Engine:
         return self
@@ -241,9 +243,26 @@ class Engine:
 
     def close(self) -> None:
         """Stop, and release the folder."""
-        if self._run is not None:
-            self._run.stop()
-        self._folder.close()
+        try:
+            if self._run is not None:
+                self._run.stop()
+        finally:
+            self._folder.close()
+
+    def _handle_damage(self, repair: bool) -> None:
+        """Warn of a damaged catalogue; refuse lost micro-batches, or accept them."""
+        damage = self._folder.catalogue.damage
+        if damage:
+            self._folder.note(CatalogueRepaired(damage=damage))
+            warnings.warn(damage, stacklevel=3)
+        if not repair:
+            try:
+                self._folder.log.refuse_if_lost()
+            except EngineError:
+                self._folder.close()
+                raise
+        for reason in self._folder.log.accept_losses() if repair else []:
+            self._folder.note(BatchLost(reason=reason))
 
     def _check_open(self) -> None:
         if self._folder.is_closed:

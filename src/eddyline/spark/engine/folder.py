@@ -6,12 +6,15 @@ import fcntl
 import json
 import os
 import pathlib
+import warnings
 from typing import IO, TYPE_CHECKING
 
 from eddyline.errors import EngineError
 from eddyline.journal import Event, Journal, Record
+from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.catalogue import Catalogue
+from eddyline.spark.engine.checkpoint import Checkpoint
 from eddyline.spark.engine.result_store import ResultStore
 
 if TYPE_CHECKING:
@@ -33,16 +36,20 @@ class EngineFolder:
     def __init__(self, spark: SparkSession, path: pathlib.Path) -> None:
         self._lock_file = _lock(path)
         self.path = path
-        self.catalogue = Catalogue(path)
-        self.log = BatchLog(path / "batches")
-        self.results = ResultStore(spark, path)
+        try:
+            self.catalogue = Catalogue(path)
+            self.log = BatchLog(path / "batches")
+            #: Where Spark keeps the offsets of the streams.
+            self.checkpoint = Checkpoint(path / "checkpoint")
+            self.log.check_committed(self.checkpoint.committed())
+        except BaseException:
+            self.close()
+            raise
+        self.catalogue.reserve_numbers(self.log.matched)
+        self.results = ResultStore(spark, path, self.catalogue.table_files)
         #: Decisions since the folder was opened; all of them are in `journal.jsonl`.
         self.journal = Journal()
-
-    @property
-    def checkpoint(self) -> str:
-        """Where Spark keeps the offsets of the streams."""
-        return str(self.path / "checkpoint")
+        self._is_journal_written = True
 
     @property
     def is_closed(self) -> bool:
@@ -50,11 +57,28 @@ class EngineFolder:
         return self._lock_file.closed
 
     def note(self, event: Event, rows: int = 0) -> None:
-        """Write a decision to the journal, in memory and on disk."""
+        """Write a decision to the journal, in memory and on disk.
+
+        A journal that cannot be written is a warning, once: it must not stop queries.
+        """
         record = Record(event, rows)
         self.journal.write(record)
-        with open(self.path / "journal.jsonl", "a") as file:
-            file.write(json.dumps(record.to_dict()) + "\n")
+        path = self.path / "journal.jsonl"
+        line = json.dumps(record.to_dict()) + "\n"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+            with os.fdopen(descriptor, "a", errors="backslashreplace") as file:
+                file.write(line)
+        except OSError as error:
+            if self._is_journal_written:
+                warnings.warn(
+                    f"cannot write {path}: {error.strerror or error}; decisions are kept in memory "
+                    f"only until it can be written",
+                    stacklevel=3,
+                )
+            self._is_journal_written = False
+        else:
+            self._is_journal_written = True
 
     def close(self) -> None:
         """Release the lock."""
@@ -65,8 +89,9 @@ class EngineFolder:
 def _lock(path: pathlib.Path) -> IO[str]:
     """Make the folder, and lock it until the returned file is closed or the process ends."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        file = open(path / "engine.lock", "a+")  # noqa: SIM115  held as long as open
+        path.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+        descriptor = os.open(path / "engine.lock", os.O_RDWR | os.O_CREAT, FILE_MODE)
+        file = os.fdopen(descriptor, "r+")  # held as long as open
     except OSError as error:
         raise EngineError(f"cannot open an engine in {path}: {error.strerror or error}") from error
     try:

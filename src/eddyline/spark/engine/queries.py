@@ -64,6 +64,8 @@ class EngineQueries:
                 compiled[name] = self._compiler.compile(0, name, text, kind, schemas)
                 new.append((name, text, kind))
         with self._catalogue.lock:  # no micro-batch may see a query before its sink is known
+            for name, _, _ in new:  # another thread may have added it meanwhile
+                self._is_known(name, queries[name], kind_of(sink, name))
             for entry in self._catalogue.add_queries(new) if new else []:
                 compiled[entry.name].number = entry.number
                 self._compiled[entry.number] = compiled[entry.name]
@@ -100,11 +102,11 @@ class EngineQueries:
     def states(self) -> QueryStates:
         """Return all queries: whether they run, and how many rows they matched."""
         states = []
-        for name in self._catalogue.names():
-            entry = self._catalogue.query(name)
-            state = "paused" if entry.error else "active"
+        for entry in self._catalogue.named():
+            error = entry.error  # another thread may pause or resume it meanwhile
+            state = "paused" if error else "active"
             matched = self._folder.log.matched.get(entry.number, 0)
-            states.append(QueryState(name, entry.text, entry.sink, state, matched, entry.error))
+            states.append(QueryState(entry.name, entry.text, entry.sink, state, matched, error))
         return QueryStates(states)
 
     def results(self, name: str) -> DataFrame:
@@ -115,10 +117,10 @@ class EngineQueries:
                 f'the matches of query {name!r} are only counted (sink="count"); see '
                 f"engine.queries()"
             )
+        finished = self._folder.log.finished()
+        self._folder.log.refuse_if_lost()
         batches = {
-            batch: record
-            for batch, record in self._folder.log.finished().items()
-            if entry.number in record.counts
+            batch: record for batch, record in finished.items() if entry.number in record.counts
         }
         return self.results_of(self.compiled(entry), batches)
 
@@ -168,7 +170,8 @@ class EngineQueries:
         return [e.name for e in self._active() if self.compiled(e).query.stream == stream]
 
     def _active(self) -> list[QueryEntry]:
-        entries = self._catalogue.queries.values()
+        with self._catalogue.lock:
+            entries = list(self._catalogue.queries.values())
         return [entry for entry in entries if not entry.is_dropped and not entry.error]
 
     def _check_sink(self, entry: QueryEntry) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from eddyline.errors import EngineError
 from eddyline.spark.common.predicate_checks import kind_of_udf
-from eddyline.spark.engine.atomic_file import write_atomically
+from eddyline.spark.engine.atomic_file import read_checked, write_atomically
 from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
 from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us
 from eddyline.spark.engine.folder import EngineFolder
@@ -104,8 +104,8 @@ class Registry:
 
     def store_table(self, name: str, df: DataFrame, entry: TableEntry) -> None:
         """Copy a table and let micro-batches use the copy from now on."""
-        version = self._results.keep_table(name, df)
-        self._catalogue.set_table(name, replace(entry, version=version))
+        version, files = self._results.keep_table(name, df)
+        self._catalogue.set_table(name, replace(entry, version=version, files=files))
 
     def add_function(self, name: str, function: Any, returns: str, spark_name: str) -> None:
         """Register a Python function, with Spark under a name of its own."""
@@ -170,7 +170,9 @@ class Registry:
         if not self._started_streams.exists():
             write_atomically(self._started_streams, names)
             return
-        started = json.loads(self._started_streams.read_text())
+        started = read_checked(self._started_streams)
+        if not isinstance(started, list):
+            raise EngineError(f"{self._started_streams} is damaged; restore it from a backup")
         added = sorted(set(names) - set(started))
         if added:
             raise EngineError(

@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.stored_files import check_files, list_files
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.sql.placeholders import ROWS, TABLE
 
@@ -37,11 +38,19 @@ class ResultStore:
         The session that reads and writes them.
     folder
         The folder of the engine.
+    table_files
+        Files of every version of a static table, by name and version, with their sizes.
 
     """
 
-    def __init__(self, spark: SparkSession, folder: pathlib.Path) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: pathlib.Path,
+        table_files: Mapping[tuple[str, int], Mapping[str, int]],
+    ) -> None:
         self._spark = spark
+        self._table_files = table_files
         self._matches = folder / "results"
         self._tables = folder / "tables"
 
@@ -49,8 +58,10 @@ class ResultStore:
 
     def write_matches(
         self, batch: int, matches: DataFrame, stored_columns: Mapping[int, Sequence[str]]
-    ) -> None:
+    ) -> dict[str, int]:
         """Store the matching rows of a micro-batch, replacing those of an attempt before.
+
+        Returns the files that were written, with their sizes in bytes.
 
         Parameters
         ----------
@@ -72,10 +83,11 @@ class ResultStore:
         ]
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
-        writer.parquet(self._folder_of(batch))
+        writer.parquet(str(self._folder_of(batch)))
+        return list_files(self._folder_of(batch))
 
-    def _folder_of(self, batch: int) -> str:
-        return str(self._matches / f"batch={batch}")
+    def _folder_of(self, batch: int) -> pathlib.Path:
+        return self._matches / f"batch={batch}"
 
     def results(
         self,
@@ -84,10 +96,10 @@ class ResultStore:
         batches: Mapping[int, BatchRecord],
     ) -> DataFrame:
         """Return the result of a query over some micro-batches."""
-        by_tables: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        by_tables: dict[tuple[tuple[str, int], ...], dict[int, BatchRecord]] = {}
         for batch, record in batches.items():
             versions = tuple((name, record.tables[name]) for name in compiled.query.tables)
-            by_tables.setdefault(versions, []).append(batch)
+            by_tables.setdefault(versions, {})[batch] = record
         parts = [
             self._run(compiled.query.result, self._rows(compiled, stream, own), dict(versions))
             for versions, own in by_tables.items()
@@ -118,7 +130,7 @@ class ResultStore:
         return self._run(text, rows, newest)
 
     def _rows(
-        self, compiled: CompiledQuery, stream: StreamInfo, batches: Sequence[int]
+        self, compiled: CompiledQuery, stream: StreamInfo, batches: Mapping[int, BatchRecord]
     ) -> DataFrame:
         fields = [column for column in stream.schema if column.name in compiled.query.columns]
         schema = StructType(
@@ -127,9 +139,18 @@ class ResultStore:
                 StructField(QUERIES, ArrayType(IntegerType())),
             ]
         )
-        folders = [f"{self._folder_of(batch)}/{SOURCE}={stream.number}" for batch in batches]
-        read = self._spark.read.schema(schema).parquet(*folders)
+        paths = [
+            path for batch, record in batches.items() for path in self._paths(batch, record, stream)
+        ]
+        read = self._spark.read.schema(schema).parquet(*paths)
         return read.filter(F.array_contains(QUERIES, compiled.number)).select(f"{stream.field}.*")
+
+    def _paths(self, batch: int, record: BatchRecord, stream: StreamInfo) -> list[str]:
+        """Return the files of a stream's rows in a micro-batch, after checking all of them."""
+        folder, part = self._folder_of(batch), f"{SOURCE}={stream.number}"
+        check_files(folder, record.files, f"micro-batch {batch}")
+        files = [str(folder / name) for name in record.files if name.startswith(f"{part}/")]
+        return files or [str(folder / part)]  # records of earlier versions do not list files
 
     def _run(self, text: str, rows: DataFrame, versions: Mapping[str, int]) -> DataFrame:
         tables = {TABLE + name: self.table(name, version) for name, version in versions.items()}
@@ -138,8 +159,10 @@ class ResultStore:
     # --- static tables -----------------------------------------------------------------------
 
     def table(self, name: str, version: int) -> DataFrame:
-        """Return a version of a static table."""
-        return self._spark.read.parquet(str(self._tables / name / str(version)))
+        """Return a version of a static table; raise if one of its files is missing or changed."""
+        folder = self._tables / name / str(version)
+        check_files(folder, self._table_files.get((name, version), {}), f"table {name!r}")
+        return self._spark.read.parquet(str(folder))
 
     def newest_version(self, name: str) -> int:
         """Return the newest version of a table; 0 if there is none."""
@@ -147,13 +170,13 @@ class ResultStore:
         versions = [int(f.name) for f in folder.glob("*") if f.name.isdigit()]
         return max((v for v in versions if (folder / str(v) / "_SUCCESS").exists()), default=0)
 
-    def keep_table(self, name: str, df: DataFrame) -> int:
-        """Write a new version of a table; return its number."""
+    def keep_table(self, name: str, df: DataFrame) -> tuple[int, dict[str, int]]:
+        """Write a new version of a table; return its number and its files."""
         version = self.newest_version(name) + 1
         folder = self._tables / name / str(version)
         shutil.rmtree(folder, ignore_errors=True)
         df.write.parquet(str(folder))
-        return version
+        return version, list_files(folder)
 
 
 def fingerprint(df: DataFrame) -> tuple[int, str]:

@@ -55,7 +55,7 @@ class Run:
         writer = (
             union_streams(registry.streams(), registry.frames())
             .writeStream.foreachBatch(self._runner.run)
-            .option("checkpointLocation", folder.checkpoint)
+            .option("checkpointLocation", str(folder.checkpoint.path))
             .queryName(f"eddyline {folder.path.name}")
         )
         when = {"availableNow": True} if self._is_once else {"processingTime": trigger}

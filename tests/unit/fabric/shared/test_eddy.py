@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.arrays import IntArray
+from eddyline.errors import InvalidPolicyError
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operators import SharedOperator
@@ -17,7 +18,7 @@ from eddyline.fabric.shared.slots import Slots
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
 from eddyline.operators.bitmaps import set_bits
 from eddyline.operators.domain import Whole
-from eddyline.ordering import POLICIES, resolve_policy
+from eddyline.ordering import POLICIES, AGreedy, Policy, resolve_policy
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 DOMAINS = {name: Whole() for name in COLUMNS}
@@ -263,3 +264,47 @@ def test_tickets_visit_hardly_more_filters_than_the_best_order() -> None:
         columns = [pa.array(rng.integers(0, 100, 1_000)) for _ in COLUMNS]
         eddy.run(Batch(columns, READERS))
     assert eddy.visits / eddy.rows <= 1.25
+
+
+class Forgetful(Policy):
+    """Leaves an operator out after the first chunk."""
+
+    name = "forgetful"
+
+    def learn(self, evidence):
+        self.order = (0,)
+
+
+def test_a_policy_that_leaves_an_operator_out_is_refused_by_name() -> None:
+    domains = {"a": Whole(), "b": Whole()}
+    eddy = SharedEddy(domains, Forgetful(), seed=0)
+    query = SharedQuery(1, {name: domain.compare(">", 500) for name, domain in domains.items()})
+    eddy.add({0: query})
+    eddy.bind({"a": 0, "b": 1}, {})
+    rows = Batch([pa.array([600]), pa.array([100])], [ColumnReader("a"), ColumnReader("b")])
+    assert len(eddy.run(rows).rows) == 0
+    with pytest.raises(InvalidPolicyError, match=r"'forgetful' returned \[0\], which is not a"):
+        eddy.run(rows)
+
+
+class Recording(AGreedy):
+    """Remembers the profile tuples that it was shown."""
+
+    def start(self, filters, order=None, seed=None):
+        self.shown = []
+        super().start(filters, order, seed)
+
+    def learn(self, evidence):
+        self.shown.append(evidence.tuples)
+        return super().learn(evidence)
+
+
+def test_a_profiling_policy_is_called_only_with_tuples_of_rejected_rows() -> None:
+    policy = Recording(profile_probability=0.5)
+    eddy = SharedEddy({"a": Whole()}, policy, seed=0)
+    eddy.add({0: SharedQuery(1, {"a": Whole().compare(">", 500)})})
+    eddy.bind({"a": 0}, {})
+    for values in ([900] * 100, [100, 900] * 100):
+        eddy.run(Batch([pa.array(values)], [ColumnReader("a")]))
+    assert len(policy.shown) == 1  # nothing to learn from rows that every query accepts
+    assert policy.shown[0].any(axis=1).all()

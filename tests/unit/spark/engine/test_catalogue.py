@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pathlib
 import random
+import threading
 import zlib
 
 import pytest
 
 from eddyline.errors import EngineError
-from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
 from eddyline.spark.engine.catalogue import FILE, Catalogue
 from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
 
@@ -99,12 +99,22 @@ def test_an_entry_that_is_in_the_catalogue_is_not_written_again(tmp_path: pathli
     assert catalogue.version == 2
 
 
-def test_a_half_written_record_of_a_micro_batch_does_not_count(tmp_path: pathlib.Path) -> None:
-    log = BatchLog(tmp_path)
-    log.finish(0, BatchRecord(1, counts={3: 4}))
-    (tmp_path / "1.json").write_text('{"version": 2, "tab')
-    opened = BatchLog(tmp_path)
-    assert list(opened.finished()) == [0]
-    assert not opened.is_finished(1)
-    opened.finish(1, BatchRecord(2))
-    assert list(BatchLog(tmp_path).finished()) == [0, 1]
+def test_one_name_is_given_to_one_of_many_threads(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    outcomes: list[str] = []
+
+    def add() -> None:
+        try:
+            catalogue.add_queries([("same", "SELECT 1", "parquet")])
+            outcomes.append("added")
+        except EngineError as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=add) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("added") == 1
+    assert sum("exists already" in outcome for outcome in outcomes) == 7
+    assert len(Catalogue(tmp_path).queries) == 1

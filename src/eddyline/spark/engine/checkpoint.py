@@ -1,0 +1,73 @@
+"""What Spark's checkpoint says of a micro-batch: which rows it reads, and whether it is committed.
+
+Spark numbers micro-batches by itself. If its checkpoint is lost, deleted or older than the results,
+a number that the engine has finished stands for other rows. So the engine keeps a fingerprint of
+what the checkpoint said with every record, and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterator
+
+
+class Checkpoint:
+    """The checkpoint folder of one engine.
+
+    Parameters
+    ----------
+    path
+        The folder that Spark was given as checkpoint location.
+
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+
+    def fingerprint(self, batch: int) -> str:
+        """Return a text that differs if the micro-batch reads other rows.
+
+        It covers the identity of the checkpoint, the offsets of all sources, and for file sources
+        the list of files behind an offset.
+        """
+        digest = hashlib.sha256()
+        for part in self._parts(batch):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _parts(self, batch: int) -> Iterator[bytes]:
+        yield _content(self.path / "metadata")
+        # The first line is the version of the format, the second has times and settings.
+        offsets = _content(self.path / "offsets" / str(batch)).splitlines()[2:]
+        for source, offset in enumerate(offsets):
+            yield offset
+            entry = _log_entry(offset)
+            if entry is not None:
+                log = self.path / "sources" / str(source)
+                yield _content(log / entry) or _content(log / f"{entry}.compact")
+
+    def committed(self) -> list[int]:
+        """Return the micro-batches that Spark will not run again."""
+        names = [path.name for path in (self.path / "commits").glob("*")]
+        return [int(name) for name in names if name.isdigit()]
+
+
+def _content(path: pathlib.Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _log_entry(offset: bytes) -> str | None:
+    """Return the entry of a file source's log that an offset points to; None for others."""
+    try:
+        plain = json.loads(offset)
+    except ValueError:
+        return None
+    if not isinstance(plain, dict) or "logOffset" not in plain:
+        return None
+    return str(plain["logOffset"])

@@ -1,0 +1,55 @@
+"""Which files were stored, and whether they are still there as they were."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+
+from eddyline.spark.engine.atomic_file import DamagedFileError
+
+
+def list_files(folder: pathlib.Path) -> dict[str, int]:
+    """Return the Parquet files under a folder, by relative path, with their sizes in bytes."""
+    return {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in sorted(folder.rglob("*.parquet"))
+    }
+
+
+def check_files(folder: pathlib.Path, files: Mapping[str, int], what: str) -> None:
+    """Raise if a stored file is missing or has another size.
+
+    Parameters
+    ----------
+    folder
+        Where the files are.
+    files
+        As `list_files` returned them when they were stored.
+    what
+        What they hold, for the error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "a.parquet").write_bytes(b"1234")
+    4
+    >>> files = list_files(folder)
+    >>> check_files(folder, files, "micro-batch 7")
+    >>> (folder / "a.parquet").unlink()
+    >>> check_files(folder, files, "micro-batch 7")
+    Traceback (most recent call last):
+    ...
+    eddyline.spark.engine.atomic_file.DamagedFileError: .../a.parquet, a file of micro-batch 7, \
+is missing; restore it from a backup
+
+    """
+    for name, size in files.items():
+        path = folder / name
+        try:
+            actual = path.stat().st_size
+        except OSError:
+            actual = -1
+        if actual != size:
+            state = "is missing" if actual < 0 else f"has {actual:,} bytes instead of {size:,}"
+            raise DamagedFileError(f"{path}, a file of {what}, {state}; restore it from a backup")

@@ -1,0 +1,129 @@
+"""No micro-batch disappears in silence."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from eddyline.errors import EngineError
+from eddyline.spark.engine.atomic_file import DamagedFileError, write_atomically
+from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
+from eddyline.spark.engine.checkpoint import Checkpoint
+
+
+def filled(folder: pathlib.Path, batches: int = 4) -> BatchLog:
+    log = BatchLog(folder)
+    for batch in range(batches):
+        log.begin(batch, 1, {}, f"offsets {batch}")
+        log.finish(batch, BatchRecord(1, counts={1: 10}, offsets=f"offsets {batch}"))
+    return log
+
+
+def damages(content: bytes) -> dict[str, bytes | None]:
+    return {
+        "deleted": None,
+        "emptied": b"",
+        "cut": content[: len(content) // 2],
+        "cut by one": content[:-1],
+        "garbled": content[:-4] + b"\xff\x00x}",
+        "another number": content.replace(b"10", b"99"),
+        "a list": b"[]",
+        "an object": b"{}",
+        "null": b"null",
+    }
+
+
+@pytest.mark.parametrize("damage", list(damages(b"")))
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_a_record_that_is_not_as_it_was_written_is_named(
+    tmp_path: pathlib.Path, damage: str, batch: int
+) -> None:
+    filled(tmp_path)
+    path = tmp_path / f"{batch}.json"
+    content = damages(path.read_bytes())[damage]
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    opened = BatchLog(tmp_path)
+    opened.check_committed([0, 1, 2, 3])
+    assert list(opened.lost) == [batch]
+    with pytest.raises(EngineError, match=rf"{batch}\.json is (missing|damaged)"):
+        opened.refuse_if_lost()
+
+
+def test_a_repaired_log_continues_without_what_was_lost(tmp_path: pathlib.Path) -> None:
+    filled(tmp_path)
+    (tmp_path / "2.json").write_text("")
+    opened = BatchLog(tmp_path)
+    assert ["2.json is damaged" in reason for reason in opened.accept_losses()] == [True]
+    again = BatchLog(tmp_path)
+    again.refuse_if_lost()
+    assert again.matched == {1: 30}
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "3", "", "garbage", '{"version": "x"}'])
+def test_a_damaged_begun_file_is_named(tmp_path: pathlib.Path, content: str) -> None:
+    log = BatchLog(tmp_path)
+    (tmp_path / "0.begun.json").write_text(content)
+    with pytest.raises(DamagedFileError, match=r"0\.begun\.json is damaged"):
+        log.begin(0, 1, {}, "offsets")
+
+
+def test_records_of_earlier_versions_are_read(tmp_path: pathlib.Path) -> None:
+    plain = {"version": 3, "tables": {"t": 1}, "counts": {"5": 6}, "rows": 9, "newest_us": {}}
+    (tmp_path / "0.json").write_text(json.dumps(plain))
+    record = BatchLog(tmp_path).record(0)
+    assert record == BatchRecord(3, {"t": 1}, {5: 6}, 9)
+
+
+def test_a_replay_gets_what_the_first_attempt_had(tmp_path: pathlib.Path) -> None:
+    log = BatchLog(tmp_path)
+    log.begin(0, 4, {"t": 2}, "first")
+    assert log.begin(0, 9, {"t": 3}, "second") == BatchRecord(4, {"t": 2}, offsets="first")
+
+
+class TestCheckpoint:
+    def make(self, folder: pathlib.Path, identity: str = "a", files: str = "1.csv") -> Checkpoint:
+        for name, content in {
+            "metadata": f'{{"id":"{identity}"}}',
+            "offsets/3": 'v1\n{"batchTimestampMs":17}\n{"logOffset":2}\n{"partition":5}',
+            "sources/0/2": f"v1\n{files}",
+            "commits/0": "v1",
+            "commits/1": "v1",
+            "commits/.1.crc": "x",
+        }.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+        return Checkpoint(folder)
+
+    def test_the_same_rows_have_the_same_fingerprint(self, tmp_path: pathlib.Path) -> None:
+        before = self.make(tmp_path).fingerprint(3)
+        offsets = tmp_path / "offsets/3"
+        offsets.write_text(offsets.read_text().replace("17", "99"))  # only the time differs
+        assert Checkpoint(tmp_path).fingerprint(3) == before
+
+    def test_another_checkpoint_offset_or_file_has_another(self, tmp_path: pathlib.Path) -> None:
+        before = self.make(tmp_path).fingerprint(3)
+        assert self.make(tmp_path, identity="b").fingerprint(3) != before
+        assert self.make(tmp_path, files="2.csv").fingerprint(3) != before
+        offsets = tmp_path / "offsets/3"
+        offsets.write_text(offsets.read_text().replace("5}", "6}"))
+        assert self.make(tmp_path).fingerprint(3) == before
+        offsets.write_text(offsets.read_text().replace("5}", "6}"))
+        assert Checkpoint(tmp_path).fingerprint(3) != before
+
+    def test_a_compacted_log_of_files_counts_too(self, tmp_path: pathlib.Path) -> None:
+        before = self.make(tmp_path).fingerprint(3)
+        (tmp_path / "sources/0/2").rename(tmp_path / "sources/0/2.compact")
+        assert Checkpoint(tmp_path).fingerprint(3) == before
+
+    def test_committed_micro_batches(self, tmp_path: pathlib.Path) -> None:
+        assert sorted(self.make(tmp_path).committed()) == [0, 1]
+
+
+def test_a_failed_write_names_the_file(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(EngineError, match=r"cannot write .*no_folder"):
+        write_atomically(tmp_path / "no_folder" / "x.json", {})

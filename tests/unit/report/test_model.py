@@ -24,7 +24,7 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
         "40.0% rows route 2.00 3.00 33% where",
         "routed by content: predicate by attribute",
         "columns that cannot classify rows - rejected: reason",
-        "changes of routes (3) - after 10 rows: the rows changed (row_class); learning again [process]",
+        "changes of routes (3) - after 10 rows: the rows changed (row_class); learning again",
         "after 20 rows: changed to calm → known (6.00 → 5.10 µs a dropped row)",
         "went back to reverted_to",
     ):

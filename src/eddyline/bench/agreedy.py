@@ -110,7 +110,7 @@ def _simulate(
         while end < len(answers):
             begin = end
             left_of_batch = ARROW_ROWS - begin % ARROW_ROWS
-            end += CHUNK_ROWS if budget is None else min(router.next_chunk_rows, left_of_batch)
+            end += CHUNK_ROWS if budget is None else min(router._rows_next, left_of_batch)
             part = answers[begin:end]
             before = router.totals.seen.copy(), router.totals.profiled.copy()
             router.route(to_columns(part), len(part))

@@ -32,6 +32,7 @@ from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators import Batch
 from eddyline.operators.domain import Floating
+from eddyline.testing.memory import array_bytes
 
 
 def parts(bench: Bench) -> dict[str, Callable[[], None]]:
@@ -208,7 +209,7 @@ def _memory(bench: Bench) -> None:
             gc.collect()
             total += tracemalloc.get_traced_memory()[0]
             tracemalloc.stop()
-            arrays += eddy.size_bytes
+            arrays += array_bytes(eddy)
             words = eddy.words
             advance()
     bench.add(

@@ -108,11 +108,6 @@ class Router:
             start += length
         return np.concatenate(verdicts)
 
-    @property
-    def next_chunk_rows(self) -> int:
-        """Number of rows of a larger batch that will be judged at once."""
-        return self._rows_next
-
     def order(self) -> list[str]:
         """Return the order in use, as names of predicates."""
         return [name for s in self.segments for name in s.array.names(s.order)]

@@ -18,11 +18,9 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.operators.bitmaps import ALL, bit, bitmap_of, widen
@@ -86,15 +84,6 @@ class GroupedFilter:
     def __contains__(self, slot: int) -> bool:
         word, mask = bit(slot)
         return word < self.words and bool(self._slots[word] & mask)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of everything that grows with the number of queries."""
-        arrays: list[NDArray[Any]] = [self._switches, self._ends, self._regions]
-        arrays += [self._maps, self._null, self._slots]
-        arrays += [] if self._table is None else [self._table]
-        keys = sum(map(len, self._keys)) if isinstance(self._keys, list) else self._keys.nbytes
-        return sum(array.nbytes for array in arrays) + keys
 
     def load(self, predicates: Mapping[int, ValueSet]) -> None:
         """Add the predicates of many slots at once, to an empty filter."""

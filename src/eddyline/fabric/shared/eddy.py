@@ -101,12 +101,6 @@ class SharedEddy:
         """Number of words of the bitmap of queries that each row has."""
         return self._queries.words
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that grows with the number of queries, rows not included."""
-        operators = sum(operator.size_bytes for operator in self._operators)
-        return operators + self._queries.size_bytes
-
     # --- queries come and go -----------------------------------------------------------------
 
     def add(self, queries: Mapping[int, SharedQuery]) -> None:

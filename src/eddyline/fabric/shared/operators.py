@@ -48,11 +48,6 @@ class SharedOperator(abc.ABC):
     def predicates(self) -> int:
         """Number of predicates that a visit applies to a row."""
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that grows with the number of queries."""
-        return self.users.nbytes
-
     @abc.abstractmethod
     def forget(self, slot: int, clauses: list[int]) -> None:
         """Remove all predicates of a query."""
@@ -82,11 +77,6 @@ class SharedGroupedFilter(SharedOperator):
     def predicates(self) -> int:
         """Number of predicates that a visit applies to a row."""
         return len(self._required) + len(self._alternatives)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that grows with the number of queries."""
-        return super().size_bytes + self._required.size_bytes + self._alternatives.size_bytes
 
     def bind(self, column: int) -> None:
         """Set the position of the column in the batches to come."""

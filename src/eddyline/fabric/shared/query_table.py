@@ -51,11 +51,6 @@ class QueryTable:
     def __len__(self) -> int:
         return int(np.bitwise_count(self.active).sum())
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that grows with the number of queries."""
-        return self._numbers.nbytes + self.active.nbytes + self.stored.nbytes
-
     def add(self, queries: Mapping[int, SharedQuery]) -> None:
         """Add queries, by slot; refuse a slot or a query that is in the table already."""
         slots = np.array(list(queries), dtype=np.int64)

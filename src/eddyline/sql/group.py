@@ -23,6 +23,7 @@ from eddyline.operators.value_set import ValueSet
 from eddyline.sql.comparison import COMPARISON_SIGNS, MIRRORED, ColumnTypes, to_values
 from eddyline.sql.constants import to_constant
 from eddyline.sql.normalise import Conjunct, NormalisedQuery
+from eddyline.sql.placeholders import display_text
 from eddyline.sql.query import PredicateSpec
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.tree import abbreviated, stream_sql
@@ -74,7 +75,7 @@ def group(query: NormalisedQuery) -> GroupedQuery:
     >>> row_filter.accepts
     {'a': ValueSet(bounds=(2, 5), below=False, null=False)}
     >>> row_filter.required
-    ('length(`_stream`.`b`) > 3',)
+    ('length(`__eddyline_stream`.`b`) > 3',)
 
     """
     resolved = query.resolved
@@ -160,8 +161,9 @@ def _to_predicate(literal: exp.Expression, resolved: ResolvedQuery) -> Predicate
     inner = call.expressions if function else [literal]
     if any(resolved.calls_function(part) for part in inner):
         raise QueryError(
-            f"{abbreviated(text)}: call a Python function by itself, f(x) or NOT f(x), or compare "
-            f"its answer with a constant, f(x) > 0.5; it may not stand within another expression"
+            f"{abbreviated(display_text(text))}: call a Python function by itself, f(x) or NOT "
+            f"f(x), or compare its answer with a constant, f(x) > 0.5; it may not stand within "
+            f"another expression"
         )
     if function is None:
         return PredicateSpec(key=text, condition=text)

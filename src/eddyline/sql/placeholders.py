@@ -1,10 +1,16 @@
-"""Names that stand for streams, tables and rows in the SQL of a compiled query."""
+"""Names that stand for streams, tables and rows in the SQL of a compiled query.
+
+Users cannot use names that begin with `RESERVED`, so these never meet names or texts of theirs.
+"""
 
 from __future__ import annotations
 
+#: What names of users may not begin with, and their queries may not contain.
+RESERVED = "__eddyline"
+
 #: Name of the stream in conditions and function arguments, independent of its alias: equal
 #: conditions of different queries are equal texts.
-STREAM = "_stream"
+STREAM = "__eddyline_stream"
 #: Placeholder of the matching rows in the SQL that makes the result.
 ROWS = "rows"
 #: Prefix of the placeholders of static tables.
@@ -16,7 +22,7 @@ def display_text(text: str) -> str:
 
     Examples
     --------
-    >>> display_text("`_stream`.`lux` > 500")
+    >>> display_text("`__eddyline_stream`.`lux` > 500")
     '`lux` > 500'
 
     """

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from eddyline.errors import QueryError
 from eddyline.sql.dialect import SPARK, VerbatimSpark
+from eddyline.sql.placeholders import RESERVED
 from eddyline.sql.query import Window
 from eddyline.sql.schemas import Schemas
 from eddyline.sql.tree import abbreviated
@@ -22,6 +23,10 @@ from eddyline.sql.tree import abbreviated
 _WINDOW = re.compile(
     r"\s+WINDOW\s+(\d+)\s+(SECOND|MINUTE|HOUR|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
+#: Parts of a SELECT, a table and a join that are understood; whatever else is written is refused.
+_SELECT_PARTS = frozenset(("expressions", "from_", "joins", "where", "hint"))
+_TABLE_PARTS = frozenset(("this", "db", "catalog", "alias"))
+_JOIN_PARTS = frozenset(("this", "on", "side", "kind", "method", "using"))
 _UNSUPPORTED = {
     "with_": "WITH",
     "distinct": "DISTINCT",
@@ -37,7 +42,13 @@ _UNSUPPORTED = {
     "laterals": "LATERAL VIEW",
     "qualify": "QUALIFY",
     "pivots": "PIVOT",
+    "locks": "FOR UPDATE",
+    "connect": "CONNECT BY",
+    "version": "VERSION AS OF",
+    "sample": "a sample of a table",
 }
+#: Functions that reach into the JVM, beyond the rows of the query.
+_FORBIDDEN = frozenset(("reflect", "java_method", "try_reflect"))
 _NONDETERMINISTIC = frozenset(
     "rand randn random uuid shuffle now current_timestamp current_date curdate localtimestamp "
     "unix_timestamp monotonically_increasing_id input_file_name spark_partition_id "
@@ -88,6 +99,8 @@ def read(query: QueryText) -> ReadQuery:
     ('SELECT lux FROM light', Window(size=5, unit='rows'))
 
     """
+    if RESERVED in query.text.lower():
+        raise QueryError(f"names that begin with {RESERVED} are reserved; use another name")
     body, window = split_window(query.text)
     select = _parse_select(body)
     _refuse_unsupported_clauses(select)
@@ -143,12 +156,30 @@ def _describe_failure(error: Exception) -> str:
 
 
 def _refuse_unsupported_clauses(select: exp.Select) -> None:
-    for key, name in _UNSUPPORTED.items():
-        if select.args.get(key):
+    for part in _unknown_parts(select, _SELECT_PARTS):
+        raise QueryError(
+            f"{part} is not supported in a continuous query: every row is judged by itself; "
+            f"do it on run.results(...)"
+        )
+    joins = select.args.get("joins") or []
+    for join in joins:
+        for part in _unknown_parts(join, _JOIN_PARTS):
+            raise QueryError(f"{part} is not supported in a JOIN of a continuous query")
+    for table in select.find_all(exp.Table):
+        for part in _unknown_parts(table, _TABLE_PARTS):
+            raise QueryError(f"{part} is not supported in FROM of a continuous query")
+        alias = table.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
             raise QueryError(
-                f"{name} is not supported in a continuous query: every row is judged by itself; "
-                f"do it on run.results(...)"
+                f"column aliases in FROM are not supported: {abbreviated(table.sql(**SPARK))}; "
+                f"rename columns in SELECT"
             )
+
+
+def _unknown_parts(node: exp.Expression, known: frozenset[str]) -> list[str]:
+    """Return the names of the parts that are written but not understood."""
+    keys = [key for key, value in node.args.items() if value and key not in known]
+    return [_UNSUPPORTED.get(key, key.strip("_").replace("_", " ").upper()) for key in keys]
 
 
 def _refuse_unsupported_expressions(select: exp.Select) -> None:
@@ -159,6 +190,11 @@ def _refuse_unsupported_expressions(select: exp.Select) -> None:
             raise QueryError(
                 f"a query inside a query is not supported: {abbreviated(node.sql(**SPARK))}; "
                 f"register its result with engine.table(...) and join it"
+            )
+        if isinstance(node, exp.Func) and _function_name(node) in _FORBIDDEN:
+            raise QueryError(
+                f"{_function_name(node)}() calls Java methods beyond the rows of the query and is "
+                f"not allowed; register a Python function with engine.function(...)"
             )
         if isinstance(node, exp.Func) and _function_name(node) in _NONDETERMINISTIC:
             raise QueryError(

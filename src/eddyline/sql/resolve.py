@@ -18,7 +18,7 @@ from eddyline.sql.dialect import SPARK
 from eddyline.sql.query import Window
 from eddyline.sql.read import ReadQuery
 from eddyline.sql.schemas import Schemas
-from eddyline.sql.tree import abbreviated, from_items
+from eddyline.sql.tree import from_items
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,6 @@ def _resolve_sources(
 def _resolve_source(item: exp.Expression, schemas: Schemas, window: Window | None) -> Source:
     if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
         raise QueryError(f"FROM takes names of streams and tables, not {item.sql(**SPARK)}")
-    if item.args.get("pivots") or item.args.get("sample"):
-        raise QueryError(f"{abbreviated(item.sql(**SPARK))} is not supported in FROM")
     written = ".".join(part.name for part in item.parts)
     for name, columns in schemas.streams.items():
         if name.lower() == written.lower():

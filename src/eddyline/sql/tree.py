@@ -34,7 +34,7 @@ def stream_sql(node: exp.Expression) -> str:
     --------
     >>> from sqlglot import parse_one
     >>> stream_sql(parse_one("l.lux > 3"))
-    '`_stream`.lux > 3'
+    '`__eddyline_stream`.lux > 3'
 
     """
     return _with_qualifier(node, exp.to_identifier(STREAM, True))

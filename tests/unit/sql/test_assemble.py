@@ -31,9 +31,10 @@ def test_functions_and_texts_reach_spark_as_they_were_written() -> None:
     )
     query = parse(text, SCHEMAS)
     assert [spec.condition for spec in query.predicates] == [
-        "to_char(`_stream`.`lux`, '999') = 'it\\'s'",
-        "date_trunc(`_stream`.`room`, `_stream`.`at`) > `_stream`.`at`",
-        "`_stream`.`room` RLIKE '\\\\d{2}'",
+        "to_char(`__eddyline_stream`.`lux`, '999') = 'it\\'s'",
+        "date_trunc(`__eddyline_stream`.`room`, `__eddyline_stream`.`at`) > "
+        "`__eddyline_stream`.`at`",
+        "`__eddyline_stream`.`room` RLIKE '\\\\d{2}'",
     ]
     assert query.result.startswith("SELECT log10(`light`.`lux`), to_json(struct(*)) FROM {rows}")
     assert query.columns == ("room", "lux", "at", "is_on")

@@ -108,12 +108,12 @@ def test_python_functions_are_distinguished_from_native_functions() -> None:
         SCHEMAS,
     )
     called, negated, compared, native = query.predicates
-    assert (called.function, called.arguments) == ("is_bright", ("`_stream`.`lux` + 1",))
+    assert (called.function, called.arguments) == ("is_bright", ("`__eddyline_stream`.`lux` + 1",))
     assert (negated.function, negated.comparison) == ("is_bright", "not")
     assert (compared.comparison, compared.constant) == (">", 2)
     assert native.function is None
     assert query.functions == ("is_bright",)
-    assert query.conditions == ("length(`_stream`.`room`) > 1",)
+    assert query.conditions == ("length(`__eddyline_stream`.`room`) > 1",)
 
 
 @pytest.mark.parametrize("predicate", ["is_bright(lux) + 1 > 2", "is_bright(is_bright(lux))"])

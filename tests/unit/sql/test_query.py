@@ -35,7 +35,7 @@ def test_a_query_cannot_be_changed() -> None:
 
 def test_a_standing_query_needs_required_predicates_and_lookups() -> None:
     query = parse(f"{JOIN[:-14]} AND length(l.room) > 2 AND (is_on OR lux > 9)", SCHEMAS)
-    needs = ("length(`_stream`.`room`) > 2", "rooms(room) = (room)")
+    needs = ("length(`__eddyline_stream`.`room`) > 2", "rooms(room) = (room)")
     assert query.shared(3, is_stored=False) == SharedQuery(
         3, query.accepts, needs, query.clauses, False
     )
@@ -46,8 +46,8 @@ def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> No
     merged = parse(text, SCHEMAS).merge_native_conditions()
     (spec,) = merged.predicates
     assert spec.condition == (
-        "(`_stream`.`lux` <> 0) AND (10 / `_stream`.`lux` > 2) AND "
-        "(`_stream`.`is_on` OR length(`_stream`.`room`) > 1)"
+        "(`__eddyline_stream`.`lux` <> 0) AND (10 / `__eddyline_stream`.`lux` > 2) AND "
+        "(`__eddyline_stream`.`is_on` OR length(`__eddyline_stream`.`room`) > 1)"
     )
     assert merged.required == (spec.key,)
     assert not merged.clauses

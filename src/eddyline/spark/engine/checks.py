@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
 from eddyline.errors import EngineError
+from eddyline.sql.placeholders import RESERVED
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _DELAY = re.compile(r"\s*(\d+)\s*(microsecond|millisecond|second|minute|hour|day)s?\s*")
@@ -43,6 +45,41 @@ def check_name(name: str, what: str) -> None:
             f"{name!r} cannot be the name of a {what}; use letters, digits and underscores, "
             f"beginning with a letter"
         )
+
+
+def check_free(name: str, what: str, taken: Iterable[str]) -> None:
+    """Refuse a name that differs from a taken one only in upper and lower case, as SQL reads it.
+
+    Examples
+    --------
+    >>> check_free("events", "stream", ["events"])
+    >>> check_free("Events", "stream", ["events"])
+    Traceback (most recent call last):
+    ...
+    eddyline.errors.EngineError: 'Events' and 'events' are the same name in SQL; choose another \
+name for the stream
+
+    """
+    for other in taken:
+        if other != name and other.lower() == name.lower():
+            raise EngineError(
+                f"{name!r} and {other!r} are the same name in SQL; choose another name for the "
+                f"{what}"
+            )
+
+
+def check_columns(name: str, columns: Sequence[str]) -> None:
+    """Refuse columns that queries could not name."""
+    folded = [column.lower() for column in columns]
+    repeated = sorted({column for column in columns if folded.count(column.lower()) > 1})
+    if repeated:
+        raise EngineError(f"{name!r} has columns of the same name: {', '.join(repeated)}")
+    for column in columns:
+        if column.lower().startswith(RESERVED):
+            raise EngineError(
+                f"{name!r} has the column {column!r}; names that begin with {RESERVED} are "
+                f"reserved: rename it"
+            )
 
 
 def check_schema(name: str, known: StructType, given: StructType) -> None:

@@ -15,7 +15,13 @@ from eddyline.errors import EngineError
 from eddyline.spark.common.predicate_checks import kind_of_udf
 from eddyline.spark.engine.atomic_file import read_checked, write_atomically
 from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
-from eddyline.spark.engine.checks import check_name, check_schema, read_delay_us
+from eddyline.spark.engine.checks import (
+    check_columns,
+    check_free,
+    check_name,
+    check_schema,
+    read_delay_us,
+)
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.result_store import fingerprint
@@ -54,6 +60,7 @@ class Registry:
     def add_stream(self, name: str, df: DataFrame, time: str | None, delay: str | None) -> None:
         """Register a stream; refuse one that differs from the catalogue."""
         check_name(name, "stream")
+        check_free(name, "stream", [*self._catalogue.streams, *self._catalogue.tables])
         if name in self._streams:
             raise EngineError(f"stream {name!r} is registered already")
         if name in self._catalogue.tables:
@@ -65,12 +72,7 @@ class Registry:
                 f"stream {name!r} is a batch DataFrame; read it with spark.readStream, or register "
                 f"it with engine.table"
             )
-        folded = [column.lower() for column in df.columns]
-        repeated = sorted({column for column in df.columns if folded.count(column.lower()) > 1})
-        if repeated:
-            raise EngineError(
-                f"stream {name!r} has columns of the same name: {', '.join(repeated)}"
-            )
+        check_columns(name, df.columns)
         delay_us = read_delay_us(name, df.schema, time, delay)
         schema = json.loads(df.schema.json())
         known = self._catalogue.streams.get(name)
@@ -87,12 +89,14 @@ class Registry:
         The version of the entry is the one before the change, 0 for a new table.
         """
         check_name(name, "table")
+        check_free(name, "table", [*self._catalogue.streams, *self._catalogue.tables])
         if name in self._catalogue.streams:
             raise EngineError(
                 f"{name!r} is a stream already; streams and tables need different names"
             )
         if df.isStreaming:
             raise EngineError(f"table {name!r} is a streaming DataFrame; use engine.stream")
+        check_columns(name, df.columns)
         rows, hash_sum = fingerprint(df)
         known = self._catalogue.tables.get(name)
         if known is None:
@@ -110,6 +114,7 @@ class Registry:
     def add_function(self, name: str, function: Any, returns: str, spark_name: str) -> None:
         """Register a Python function, with Spark under a name of its own."""
         check_name(name, "function")
+        check_free(name, "function", self._catalogue.functions)
         if name in self.functions:
             raise EngineError(f"function {name!r} is registered already")
         if self._spark.sql(f"SHOW SYSTEM FUNCTIONS LIKE '{name}'").head() is not None:

@@ -151,7 +151,7 @@ def test_a_half_written_catalogue_falls_back_to_the_last_good_state(
     engine.close()
     path = engine.path / FILE
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.warns(UserWarning, match="was not written whole"):
+    with pytest.warns(UserWarning, match="is damaged; the state before it is used"):
         again = el.Engine(spark, engine.path)
     assert [state.name for state in again.queries()] == ["known"]
     assert again.journal().of(CatalogueRepaired)
@@ -188,7 +188,7 @@ def test_a_catalogue_that_cannot_be_written_changes_nothing(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eddyline.spark.engine.catalogue.os.fsync", full)
+    monkeypatch.setattr("eddyline.spark.engine.change_log.os.fsync", full)
     with pytest.raises(el.EngineError, match="No space left on device; nothing was changed"):
         engine.query("new", "SELECT value FROM events")
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eddyline.arrays import IntArray
+from eddyline.arrays import FloatArray, IntArray
 from eddyline.fabric.operator_array import OperatorArray, RouteTrace
 from eddyline.fabric.totals import Totals
 from eddyline.profile import Budget
@@ -21,8 +21,8 @@ class ChunkOutcome:
     ----------
     traces
         One for each ruster.
-    rows, kept
-        Rows that entered the segment, and rows that every predicate of it kept.
+    rows
+        Rows that entered the segment.
     seen, passed
         Rows that reached each predicate, and rows that it kept.
 
@@ -30,7 +30,6 @@ class ChunkOutcome:
 
     traces: Sequence[RouteTrace]
     rows: int
-    kept: int
     seen: IntArray
     passed: IntArray
 
@@ -90,7 +89,7 @@ class Ledger:
         self.budget.earn(self.booked_us)
         return entered, seen, passed
 
-    def book_baseline(self, rows_reaching: IntArray | np.ndarray) -> None:
+    def book_baseline(self, rows_reaching: IntArray | FloatArray) -> None:
         """Book the rows that would have reached each predicate in the written order."""
         self._totals.written_seen[self._array.places] += rows_reaching
 

@@ -203,9 +203,11 @@ class OperatorArray:
         """Update the cost of each operator; return rows seen and passed, and times."""
         counts = np.zeros((2, len(self.operators)), dtype=np.int64)
         busy_us = np.zeros(len(self.operators))
+        given_us = self._given_costs_us
         for number, _, _, seen, passed, spent_us, own_us in visits:
             counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
-            token.feed_back(number, seen, seen - passed, own_us / seen)
+            cost_us = own_us / seen if given_us is None else float(given_us[number])
+            token.feed_back(number, seen, seen - passed, cost_us)
         self.costs.add_batch([(visit.operator, visit.seen, visit.own_us) for visit in visits])
         return counts, busy_us
 

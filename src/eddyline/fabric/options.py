@@ -27,8 +27,8 @@ class RouterOptions:
         still, down to 256 rows, where predicates are expensive, and up to four times as large
         after a long time without a decision.
     costs_us
-        Cost of each predicate, in microseconds a row. None: measured. Given costs make a run
-        repeatable to the last decision.
+        Cost of each predicate, in microseconds a row. None: measured. With given costs and a seed,
+        a run is repeatable to the last decision, unless a class search runs out of time.
     seed
         For everything random. None: different each time.
 

@@ -34,7 +34,7 @@ class ProfileDemand:
     probability
         Share of the rows to profile.
     order
-        Where an operator that a row did not reach stands.
+        Default order: operators that a ruster did not visit follow in this order.
     wanted
         Returns the later positions to evaluate on a row that was dropped at a position.
     spare_rows

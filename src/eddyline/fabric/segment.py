@@ -1,7 +1,7 @@
 """A segment: predicates that may be reordered among themselves, and the driver of their tactic.
 
 The property correctness rests on: whatever routes the tactic chooses, a row leaves the segment
-exactly if no predicate of the segment drops it. Everything else is about less work for that.
+exactly if no predicate of the segment drops it. Everything else only reduces work.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Segment:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The order of rows about which nothing special is known."""
+        """The order of rows without a route of their own."""
         return self.tactic.order
 
     def run(self, batch: Batch, rows: Rows | None, errors: HeldErrors) -> Rows | None:
@@ -61,7 +61,7 @@ class Segment:
             return left
         kept = batch.rows if left is None else len(left)
         common_order = tactic.common_order
-        self._learn(batch, ChunkOutcome(traces, entered, kept, seen, passed))
+        self._learn(batch, ChunkOutcome(traces, entered, seen, passed))
         self.ledger.book_baseline(
             self._baseline.rows_reaching(entered, kept, common_order, seen, passed)
         )

@@ -88,7 +88,6 @@ class KnowledgeRestored(Event):
 
     """
 
-    _changes_routes = True
     order: Names
 
     def sentence(self) -> str:

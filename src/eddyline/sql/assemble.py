@@ -11,6 +11,10 @@ from eddyline.sql.query import Query, SourceSpec
 from eddyline.sql.render import result_sql, understood_sql, written_sql
 from eddyline.sql.resolve import ResolvedQuery, Source
 
+_GENERATORS = frozenset(
+    "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()
+)
+
 
 def assemble(query: JoinedQuery) -> Query:
     """Return the compiled query."""
@@ -27,6 +31,7 @@ def assemble(query: JoinedQuery) -> Query:
         conditions=row_filter.conditions,
         functions=_functions(resolved),
         is_plain=_is_plain(resolved),
+        generates_rows=_generates_rows(resolved.select),
         result=result_sql(resolved, conditions),
         written=written_sql(resolved),
         understood=understood_sql(resolved),
@@ -75,6 +80,11 @@ def _selects_all(source: Source, select: exp.Select) -> bool:
 def _functions(resolved: ResolvedQuery) -> tuple[str, ...]:
     names = {resolved.registered_function(node) for node in resolved.select.walk()}
     return tuple(sorted(name for name in names if name is not None))
+
+
+def _generates_rows(select: exp.Select) -> bool:
+    calls = (node for item in select.expressions for node in item.find_all(exp.Anonymous))
+    return any(str(call.this).lower() in _GENERATORS for call in calls)
 
 
 def _is_plain(resolved: ResolvedQuery) -> bool:

@@ -119,6 +119,8 @@ class Query:
         Names of the registered Python functions that the query calls, in SELECT included.
     is_plain
         True if the query selects only unmodified columns of the stream.
+    generates_rows
+        True if SELECT has a function that makes several rows of one, such as `explode`.
     result
         SQL that computes the result from the rows that pass. `{rows}` stands for these rows and
         `{table_name}` for a static table.
@@ -138,6 +140,7 @@ class Query:
     conditions: tuple[str, ...]
     functions: tuple[str, ...]
     is_plain: bool
+    generates_rows: bool
     result: str
     written: str
     understood: str
@@ -167,6 +170,11 @@ class Query:
     def tables(self) -> tuple[str, ...]:
         """Registered names of the static tables."""
         return tuple(source.name for source in self.sources if not source.is_stream)
+
+    @property
+    def is_row_for_row(self) -> bool:
+        """Whether every row of the stream that passes is exactly one row of the result."""
+        return not self.tables and not self.generates_rows
 
     def merge_native_conditions(self) -> Query:
         """Return a copy in which all native conditions are one predicate, in the written order.

@@ -77,7 +77,10 @@ class TestOrders:
         assert OrderKnowledge.merge([order(), other]).cost_us == (3.0, 6.0)
 
     def test_the_reference_that_rests_on_most_rows_of_the_chosen_order_is_kept(self) -> None:
-        merged = OrderKnowledge.merge([order(rows=10.0), order(rows=40.0), order(rows=20.0)])
+        parts = [order(first=1, rows=rows) for rows in (10.0, 40.0, 20.0)]
+        parts.append(order(first=0, rows=900.0))  # of another order, which costs more here
+        merged = OrderKnowledge.merge(parts)
+        assert merged.order == (1, 0)
         assert merged.expected is not None
         assert merged.expected.seen[0] == 40.0
 
@@ -85,7 +88,9 @@ class TestOrders:
         many = [order(tuples=np.repeat(TUPLES[[n]], 800, axis=0)) for n in range(3)]
         tuples = OrderKnowledge.merge(many).tuples
         assert len(tuples) <= 1_003
-        assert {tuple(row) for row in tuples.tolist()} == {tuple(row) for row in TUPLES.tolist()}
+        every = {tuple(row) for row in TUPLES.tolist()}
+        assert {tuple(row) for row in tuples.tolist()} == every
+        assert {tuple(row) for row in tuples[-200:].tolist()} == every  # a window keeps the newest
 
 
 class TestMeshes:
@@ -100,6 +105,10 @@ class TestMeshes:
         merged = MeshKnowledge.merge([mesh((1, 1, 1)), mesh((5, 5, 5), other)])
         assert merged.mesh == other
         assert merged.class_rows == (5, 5, 5)
+
+    def test_a_column_that_classifies_rows_is_not_rejected(self) -> None:
+        parts = [mesh((9, 9, 9)), mesh((1,), None, rejected={"hour": "constant", "id": "x"})]
+        assert MeshKnowledge.merge(parts).rejected == {"id": "x"}
 
     def test_reasons_of_all_workers_are_kept(self) -> None:
         parts = [mesh((1, 1, 1), rejected={"a": "x"}), mesh((1, 1, 1), rejected={"b": "y"})]

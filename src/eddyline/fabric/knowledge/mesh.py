@@ -71,7 +71,12 @@ class MeshKnowledge:
             tuple(map(tuple, _sum([part.class_seen for part in alike])))
             if alike
             else best.class_seen,
-            {name: why for part in parts for name, why in part.rejected.items()},
+            {
+                name: why
+                for part in parts
+                for name, why in part.rejected.items()
+                if name not in best.attributes
+            },
             best.searches,
             best.searched_rows,
         )

@@ -95,6 +95,6 @@ def make_tactic(
     ordering = resolve_policy("auto" if finds_classes(policy) else policy)
     ordering.start(len(context.array), seed=seeds[0])
     if can_classify and finds_classes(policy):
-        mesh_options = policy if isinstance(policy, MeshOptions) else MeshOptions()
-        return MeshTactic(context, ordering, attributes, mesh_options, seeds[1])
+        options_of_search = mesh_options(policy) or MeshOptions()
+        return MeshTactic(context, ordering, attributes, options_of_search, seeds[1])
     return SingleOrder(context, ordering)

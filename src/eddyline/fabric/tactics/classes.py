@@ -17,6 +17,7 @@ from eddyline.profile import CusumDetector
 RUSTER_ROWS_MIN = 100
 UNCLASSIFIED = -1
 UNCLASSIFIED_SHARE_MAX = 0.1
+UNKNOWN_VALUES = "too many rows have values that no class was learnt from"
 
 
 class ClassesInUse:
@@ -115,7 +116,9 @@ class ClassesInUse:
             share = self._unclassified_rows / (UNCLASSIFIED_SHARE_MAX * rows)
             self._unclassified_detector.update(share - 1.0, weight=rows)
             if self._unclassified_detector.detected:
-                return DriftDetected(row_class="rows unlike all that the classes were found in")
+                return DriftDetected(
+                    row_class="too many rows have values that no class was learnt from"
+                )
         cost_us = array.cost_us()
         for label, trace in self._chunk:
             if label == UNCLASSIFIED or trace.entered_count == 0:

@@ -34,7 +34,8 @@ class ContentTactic:
 
     The first rows are evaluated by all operators; then all operators are counted for a while
     (warm-up); then one operator at a time is profiled, and a classifier attribute that its profile
-    suggests is put to use only if rows then cost less (the benefit check, an alternating trial).
+    suggests stays in use only if rows then cost at most 1.005 times as much (the benefit check, an
+    alternating trial).
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class ContentTactic:
                 self._is_trying = True
 
     def _end_trial(self, operator: int) -> None:
-        """Keep the attribute only if rows cost less with it than without."""
+        """Keep the attribute only if rows cost no more with it than without."""
         attribute = int(self.content.classifier[operator])
         name = self._array.operators[operator].name
         self._trial.names = ((name,), (f"{name} by {self._attributes.names[attribute]}",))

@@ -25,7 +25,7 @@ class FirstRows:
     Parameters
     ----------
     rows_wanted
-        How many rows; 0 for none.
+        Number of rows; 0 for none.
 
     """
 
@@ -161,7 +161,7 @@ class ContentCounts:
 
     @property
     def is_warming_up(self) -> bool:
-        """Whether the first rows left an operator without a classifier attribute."""
+        """Whether warm-up rows are left and an operator has no classifier attribute yet."""
         if self._warm_up_rows <= 0 or self._first_rows.is_wanted:
             return False
         return bool((self._content.classifier == NO_ATTRIBUTE).any())

@@ -163,7 +163,7 @@ class MeshTactic:
         if ruster.side == 0:
             label = UNCLASSIFIED if self.mesh is None else ruster.label
             self.classes.count(label, trace)
-            self._default_trace = trace
+            self._default_trace = trace if self._trial is not None else None
         else:
             self.classes.count(UNCLASSIFIED, trace)
         if self._trial is not None:
@@ -175,7 +175,7 @@ class MeshTactic:
         """Look for drift along the default route, where whole kinds of rows take it."""
         self._schedule.add_useful(self._context.ledger.booked_us)
         # In a trial of the first classes: of the side that does not try them.
-        counts = outcome if self._is_single_order else self._default_trace
+        counts = outcome if self._took_single_order else self._default_trace
         if self.mesh is not None or counts is None:
             return
         if self.default.detect_drift(counts.seen, counts.passed):

@@ -98,7 +98,7 @@ class Tactic(Protocol):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The order of rows about which nothing special is known."""
+        """The order of rows without a route of their own."""
 
     @property
     def common_order(self) -> tuple[int, ...]:

@@ -11,14 +11,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from eddyline.arrays import Rows
+from eddyline.arrays import FloatArray, Rows
 from eddyline.fabric.trials.trial import Trial
-from eddyline.journal.events import Names
+from eddyline.journal.events import Names, Verdict
 from eddyline.mesh import Mesh
 
 SIDE_ROWS = 4_096
 SINGLE_ORDER_WORSE_MAX = 1.02  # one order is accepted at up to so many times the cost of a mesh
-BETTER = 1.0 - 1e-12
 
 
 class SplitTrial(Trial):
@@ -57,13 +56,25 @@ class SplitTrial(Trial):
     ) -> None:
         super().__init__(before, after, predicates)
         self.overhead_us = [0.0 if mesh is None else mesh.overhead_us for mesh in meshes]
-        # A mesh must be better than what is in use; one order need not be quite as good.
-        self.worse_max = SINGLE_ORDER_WORSE_MAX if meshes[1] is None else BETTER
+        self._is_simpler = meshes[1] is None
+        self.worse_max = SINGLE_ORDER_WORSE_MAX if self._is_simpler else 1.0
+
+    @property
+    def trial_rows(self) -> int:
+        """Rows that took part in the trial, on both sides."""
+        return sum(self.rows)
 
     @property
     def is_over(self) -> bool:
         """Whether both sides have counted enough rows."""
         return min(self.rows) >= SIDE_ROWS
+
+    def verdict(self, cost_us: FloatArray) -> Verdict:
+        """A mesh must be better than what is in use; one order need not be quite as good."""
+        before_us, after_us = self.row_costs_us(cost_us)
+        if not self._is_simpler and after_us >= before_us:
+            return "reverted"
+        return super().verdict(cost_us)
 
     def deal(self, rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """Return the rows of each side."""

@@ -47,6 +47,11 @@ class Trial(abc.ABC):
     def is_over(self) -> bool:
         """Whether enough rows were counted to decide."""
 
+    @property
+    def trial_rows(self) -> int:
+        """Rows that took part in the trial: those with the change."""
+        return self.rows[AFTER]
+
     def add(self, side: int, rows: int, seen: IntArray) -> None:
         """Count rows of one side, and the evaluations of each predicate that they took."""
         self.rows[side] += rows
@@ -76,7 +81,7 @@ class Trial(abc.ABC):
             verdict=verdict,
             before=self.names[BEFORE],
             after=self.names[AFTER],
-            rows=self.rows[AFTER] if self.method != "split" else sum(self.rows),
+            rows=self.trial_rows,
             before_us=round(before_us, 4),
             after_us=round(after_us, 4),
             gain_ratio=gain_ratio,

@@ -110,9 +110,8 @@ class VerdictPlan(OperatorPlan):
     """A native condition that Spark has evaluated already: the column is the answer."""
 
 
-#: The plan of each kind of Python function, by the name that predicates give it.
-FUNCTION_PLANS: dict[str, Callable[[str, tuple[int, ...], Callable[..., Any]], OperatorPlan]] = {
-    "row": RowPlan,
+#: The plan of each kind of vectorised function, by the name that predicates give it.
+VECTOR_PLANS: dict[str, Callable[[str, tuple[int, ...], Callable[..., Any]], OperatorPlan]] = {
     "arrow": ArrowPlan,
     "arrow_iterator": ArrowIteratorPlan,
     "pandas": PandasPlan,
@@ -137,7 +136,7 @@ def plan_function(
     """
     if kind == "row":  # vectorised answers are always cast, as Spark does
         return RowPlan(name, columns, function, other_answers)
-    return FUNCTION_PLANS[kind](name, columns, function)
+    return VECTOR_PLANS[kind](name, columns, function)
 
 
 @functools.singledispatch

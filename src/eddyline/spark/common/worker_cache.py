@@ -20,7 +20,7 @@ class WorkerCache(Generic[Key, Value]):
     Parameters
     ----------
     entries_max
-        How many values are kept.
+        Number of values to keep.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -127,6 +128,7 @@ class BatchRunner:
         failures |= note.failures
         record.rows, record.files = note.eddy.rows, outcome.files
         record.counts = {n: count for n, count in note.counts.items() if n not in failures}
+        failures |= self._count_results(batch, plan, record)
         failures |= self._hand_over(batch, plan, record)
         if failures:
             self._pause(failures, batch)
@@ -231,6 +233,29 @@ class BatchRunner:
 
     # --- results -----------------------------------------------------------------------------
 
+    def _count_results(self, batch: int, plan: BatchPlan, record: BatchRecord) -> dict[int, str]:
+        """Count the results of queries in which a matching row is not exactly one result.
+
+        Changes the counts of the record; returns the errors of queries that cannot be counted.
+        """
+        numbers = [n for n in record.counts if not plan.queries[n].query.is_row_for_row]
+        if not numbers:
+            return {}
+        results = {
+            number: self._queries.results_of(plan.queries[number], {batch: record})
+            for number in numbers
+        }
+        try:
+            counts, failures = _count_all(results), dict[int, str]()
+        except Exception as error:
+            self._raise_if_stopping(error)
+            counts, failures = _count_each(results)
+        for number in numbers:
+            record.counts[number] = counts.get(number, 0)
+            if not record.counts[number]:
+                del record.counts[number]
+        return failures
+
     def _hand_over(self, batch: int, plan: BatchPlan, record: BatchRecord) -> dict[int, str]:
         """Call the sinks of queries that have results; return the errors of those that failed."""
         failures: dict[int, str] = {}
@@ -252,3 +277,22 @@ class BatchRunner:
         for number, error in failures.items():
             name = catalogue.queries[number].name
             self._folder.note(QueryPaused(query=name, error=error, batch=batch))
+
+
+def _count_all(results: Mapping[int, DataFrame]) -> dict[int, int]:
+    """Count the rows of several results in one job."""
+    numbered = [frame.select(F.lit(number).alias("number")) for number, frame in results.items()]
+    union = functools.reduce(lambda one, other: one.unionAll(other), numbered)
+    return {row["number"]: row["count"] for row in union.groupBy("number").count().collect()}
+
+
+def _count_each(results: Mapping[int, DataFrame]) -> tuple[dict[int, int], dict[int, str]]:
+    """Count the rows of each result by itself; return counts, and the errors of those that fail."""
+    counts: dict[int, int] = {}
+    failures: dict[int, str] = {}
+    for number, frame in results.items():
+        try:
+            counts |= _count_all({number: frame})
+        except Exception as error:
+            failures[number] = f"its result cannot be computed: {first_cause(error)}"
+    return counts, failures

@@ -38,8 +38,8 @@ class CompiledQuery:
 
     @property
     def is_stored(self) -> bool:
-        """Whether its rows are wanted; False if only their number is."""
-        return self.sink != "count"
+        """Whether its rows are stored; False if counting the rows that match is enough."""
+        return self.sink != "count" or not self.query.is_row_for_row
 
     def shared(self) -> SharedQuery:
         """Return the parts that an eddy shares with other queries."""

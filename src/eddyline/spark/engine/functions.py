@@ -20,7 +20,7 @@ class Function:
     function
         The callable itself.
     kind
-        Calling convention: `row`, or one of the vectorised kinds of `FUNCTION_PLANS`.
+        Calling convention: `row`, or one of the vectorised kinds of `VECTOR_PLANS`.
     returns
         Declared type of the answer, as Spark SQL writes it.
     other_answers

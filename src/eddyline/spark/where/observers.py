@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from eddyline.errors import EddylineError
 from eddyline.spark.common.side_channel import METRIC
 from eddyline.spark.where.collector import NoteCollector
 from eddyline.spark.where.verdict import decode_notes
@@ -58,12 +60,16 @@ class BatchObserver:
         return self.done
 
     def _read(self) -> None:
+        row: Any = None
         # The session may be stopped while this waits: then there is nothing left to be read.
         with contextlib.suppress(Exception):
             row = self._observation.get  # blocks in a classic session, is empty at once in Connect
-            if row and not self.done:
+        if row and not self.done:
+            self.done = True
+            try:
                 self._collector.add(decode_notes(row[METRIC]))
-                self.done = True
+            except EddylineError as error:
+                warnings.warn(str(error), stacklevel=1)
 
 
 class StreamObserver:
@@ -123,7 +129,10 @@ class StreamObserver:
                 self._read[key] = None
                 if len(self._read) > PROGRESS_REMEMBERED:
                     self._read.popitem(last=False)
-            self._collector.add(decode_notes(_notes_in(row)))
+            try:
+                self._collector.add(decode_notes(_notes_in(row)))
+            except EddylineError as error:
+                warnings.warn(str(error), stacklevel=1)
 
     def _listen(self) -> None:
         from pyspark.sql.streaming import StreamingQueryListener

@@ -34,7 +34,7 @@ def train_router(
     if len(rows) > TRAINING_ROWS_MAX:
         rng = np.random.default_rng(plan.options.seed)
         rows = np.sort(rng.choice(rows, TRAINING_ROWS_MAX, replace=False))
-    router = make_router(plan)
+    router = make_router(plan, process="driver")
     batch = table.take(pa.array(rows)).combine_chunks().to_batches()[0]
     with search_progress("searching for classes of rows") as progress:
         router.train(batch.columns, batch.num_rows, progress)

@@ -29,8 +29,11 @@ _routers: WorkerCache[tuple[str, int], Router] = WorkerCache(ROUTERS_MAX)
 _process = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
-def make_router(plan: RouterPlan) -> Router:
-    """Return a new router for a plan, with what was known when the plan was built."""
+def make_router(plan: RouterPlan, process: str | None = None) -> Router:
+    """Return a new router for a plan, with what was known when the plan was built.
+
+    Its journal names the process; by default this worker.
+    """
     router = Router(
         [make_operator(operator) for operator in plan.operators],
         [
@@ -40,7 +43,7 @@ def make_router(plan: RouterPlan) -> Router:
         plan.policy,
         plan.pinned,
         plan.options,
-        process=f"worker {os.getpid()}",
+        process=process or f"worker {os.getpid()}",
         attributes=plan.attributes,
     )
     if plan.knowledge:

@@ -1,0 +1,134 @@
+"""Small rules of the router and its tactics that nothing else would notice missing."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.fabric import Router, RouterOptions
+from eddyline.fabric.tactics.search_schedule import SearchSchedule
+from eddyline.fabric.tactics.single_order import SingleOrder
+from eddyline.journal.events import DriftDetected, OrderChanged, TrialEnded
+from eddyline.operators import ArrowPredicate, ColumnReader
+from eddyline.ordering import AGreedy
+from eddyline.testing import draw_answers, make_filters, to_columns
+
+
+def make(policy=None, **options) -> Router:
+    filters, readers = make_filters([0] * 3)
+    given = {"costs_us": (1.0, 1.0, 1.0), "seed": 0, **options}
+    return Router(filters, readers, policy or AGreedy(), options=RouterOptions(**given))
+
+
+def route(router: Router, selectivities: list[float], rows: int, seed: int = 0) -> None:
+    answers = draw_answers(np.random.default_rng(seed), rows, selectivities, 1)
+    router.route(to_columns(answers), rows)
+
+
+def tactic_of(router: Router) -> SingleOrder:
+    tactic = router.segments[0].tactic
+    assert isinstance(tactic, SingleOrder)
+    return tactic
+
+
+def test_the_baseline_is_exact_while_the_written_order_is_in_use() -> None:
+    router = make(AGreedy(gain_min=0.9))
+    route(router, [0.1, 0.5, 0.9], 20_000)  # already in the best order
+    assert not router.journal.of(OrderChanged)
+    assert router.totals.written_seen.tolist() == router.totals.seen.tolist()
+
+
+def test_the_first_profile_is_made_whatever_the_budget_says() -> None:
+    router = make(budget=0.0, costs_us=(1e6, 1e6, 1e6))  # a profile would cost minutes
+    route(router, [0.9, 0.9, 0.1], 2_000)
+    assert router.totals.profiled.sum() > 0
+    assert router.order()[0] == "F2"
+
+
+def test_drift_ends_the_cooldown_of_orders_and_asks_for_a_burst() -> None:
+    router = make()
+    tactic = tactic_of(router)
+    tactic._cooldown.add((2, 1, 0), at_rows=0)
+    tactic.forget(DriftDetected())
+    assert not tactic._cooldown.bars((2, 1, 0), at_rows=0)
+    assert router.segments[0]._profiler._is_burst_due
+
+
+def test_a_reverted_order_asks_for_a_burst_and_is_barred() -> None:
+    router = make()
+    route(router, [0.9, 0.9, 0.1], 4_000)
+    tactic = tactic_of(router)
+    assert tactic._trial is not None
+    router.segments[0]._profiler._is_burst_due = False
+    tried, before = tactic._trial.tried, tactic._trial.order
+    tactic.end_trial("reverted")
+    assert tactic.order == before
+    assert tactic._cooldown.bars(tried, router.segments[0].ledger.rows)
+    assert router.segments[0]._profiler._is_burst_due
+
+
+def test_decisions_make_chunks_small_again() -> None:
+    router = make(chunk_rows=1_000, costs_us=None)
+    route(router, [0.1, 0.9, 0.9], 60_000)
+    steady = router._rows_next
+    route(router, [0.9, 0.9, 0.1], 8_000, seed=1)
+    assert steady == 4_000
+    assert router.journal.of(DriftDetected, OrderChanged, TrialEnded)
+    assert router._rows_next < steady
+
+
+def test_the_parts_of_the_time_add_up_to_no_more_than_all_of_it() -> None:
+    def slow(answer: pa.Array) -> pa.Array:
+        time.sleep(0.001)
+        return answer
+
+    filters = [ArrowPredicate(name, (n,), slow) for n, name in enumerate("ab")]
+    router = Router(filters, [ColumnReader("a"), ColumnReader("b")], AGreedy(profile_probability=1))
+    answers = np.random.default_rng(0).random((40_000, 2)) < 0.5
+    began = time.perf_counter()
+    router.route(to_columns(answers), len(answers))
+    elapsed_us = (time.perf_counter() - began) * 1e6
+    totals = router.totals
+    assert totals.profiling_us > 0
+    assert totals.busy_us.sum() + totals.overhead_us <= 1.01 * elapsed_us
+    assert totals.deciding_us < totals.profiling_us
+
+
+def test_searches_pause_longer_after_each_reverted_trial() -> None:
+    router = make()
+    schedule = SearchSchedule(tactic_of(router)._context)
+    pauses = []
+    for _ in range(3):
+        schedule.note_trial(is_kept=False)
+        pauses.append(schedule._paused_until_rows)
+    assert pauses[1] == 2 * pauses[0]
+    assert pauses[2] == 4 * pauses[0]
+
+    class Due:
+        is_due, is_early, searches = True, True, 0
+
+    assert not schedule.allows(Due())
+    router.segments[0].ledger.rows = pauses[2]
+    assert schedule.allows(Due())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_given_costs_and_a_seed_repeat_a_run_with_uncertain_routes(seed: int) -> None:
+    from tests.unit.fabric.test_classes import (
+        TestUncertainRoutes,
+        make_data,
+        make_router,
+        route_all,
+    )
+
+    seen = []
+    for _ in range(2):
+        router = make_router("mesh")
+        router.segments[0].tactic._adopt(TestUncertainRoutes().mesh())
+        router.segments[0].tactic.learns = False
+        route_all(router, make_data(seed, 20_000)[0])
+        seen.append(router.totals.seen.tolist())
+    assert seen[0] == seen[1]

@@ -69,11 +69,13 @@ def finished(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Site:
 @pytest.fixture
 def site(finished: Site) -> Iterator[Site]:
     """The finished engine; whatever a test does to it is undone."""
-    saved = finished.path.with_name("saved")
-    shutil.copytree(finished.path, saved)
+    folder = finished.path.parent
+    for name in ("engine", "source"):
+        shutil.copytree(folder / name, folder / f"saved {name}")
     yield finished
-    shutil.rmtree(finished.path)
-    saved.rename(finished.path)
+    for name in ("engine", "source"):
+        shutil.rmtree(folder / name)
+        (folder / f"saved {name}").rename(folder / name)
 
 
 def test_counts_are_of_results_also_where_tables_multiply_or_drop_rows(site: Site) -> None:
@@ -124,11 +126,11 @@ def test_a_damaged_file_is_harmless_or_named(site: Site, file: str, how: str) ->
             said = str(error)
         except Exception as error:  # Spark names a garbled Parquet file itself
             said = str(error)
-            assert "parquet" in said.lower()
+            assert ".parquet" in said
     said += " ".join(str(warning.message) for warning in caught)
     is_whole = counts == {"all": 30, "joined": 18}
     name = file.split("/", maxsplit=1)[0].split(".", maxsplit=1)[0]
-    assert is_whole or name in said or "checkpoint" in said, (counts, said)
+    assert is_whole or name in said, (counts, said)
 
 
 def test_a_lost_record_is_refused_and_can_be_given_up(site: Site) -> None:
@@ -149,6 +151,7 @@ def test_a_deleted_checkpoint_is_noticed(site: Site) -> None:
 
 def test_an_older_checkpoint_is_noticed(site: Site) -> None:
     older = site.path.with_name("older")
+    before = {path.name for path in (site.path.parent / "source").glob("*.parquet")}
     shutil.copytree(site.path / "checkpoint", older)
     site.put(1)
     with site.open() as engine:
@@ -156,9 +159,11 @@ def test_an_older_checkpoint_is_noticed(site: Site) -> None:
         assert engine.results("all").count() == 40
     shutil.rmtree(site.path / "checkpoint")
     older.rename(site.path / "checkpoint")
-    site.put(1)
-    shutil.rmtree(site.path / "checkpoint" / "sources", ignore_errors=True)
-    with site.open() as engine, pytest.raises(el.EngineError, match="checkpoint"):
+    for path in (site.path.parent / "source").glob("*.parquet"):
+        if path.name not in before:
+            path.unlink()
+    site.put(1)  # Spark plans micro-batch 3 with this file, not with the one it had
+    with site.open() as engine, pytest.raises(el.EngineError, match="Restore the checkpoint"):
         site.run(engine)
 
 

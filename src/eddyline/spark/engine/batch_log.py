@@ -90,6 +90,8 @@ class BatchLog:
         self.matched: dict[int, int] = {}
         #: Newest event time of each stream that has one.
         self.newest_us: dict[str, int] = {}
+        #: Newest version of the catalogue that a micro-batch was run with.
+        self.newest_version = 0
         #: Micro-batches whose records are missing or damaged, with the reason.
         self.lost: dict[int, str] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
@@ -187,3 +189,4 @@ class BatchLog:
         for number, count in record.counts.items():
             self.matched[number] = self.matched.get(number, 0) + count
         self.newest_us |= record.newest_us
+        self.newest_version = max(self.newest_version, record.version)

@@ -101,6 +101,14 @@ class Catalogue:
             self._write("queries", {"queries": numbered})
             return [self._by_name[name] for name, _, _ in given]
 
+    def check_version(self, newest_version: int) -> None:
+        """Note as damage that micro-batches were run with a newer version than the file has."""
+        if self.version < newest_version and self._log.damage is None:
+            self._log.damage = (
+                f"{FILE} ends at version {self.version}, but micro-batches were run with version "
+                f"{newest_version}: queries were lost. Restore it from a backup, or add them again"
+            )
+
     def reserve_numbers(self, numbers: Iterable[int]) -> None:
         """Never give these numbers to a new query: stored rows carry them."""
         with self.lock:

@@ -46,6 +46,7 @@ class EngineFolder:
             self.close()
             raise
         self.catalogue.reserve_numbers(self.log.matched)
+        self.catalogue.check_version(self.log.newest_version)
         self.results = ResultStore(spark, path, self.catalogue.table_files)
         #: Decisions since the folder was opened; all of them are in `journal.jsonl`.
         self.journal = Journal()

@@ -11,6 +11,7 @@ from eddyline.journal import Journal
 from eddyline.journal.events import EngineStopped
 from eddyline.report.run import MicroBatch, RunReport
 from eddyline.spark.engine.batch_runner import BatchRunner
+from eddyline.spark.engine.causes import first_cause
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
@@ -62,7 +63,10 @@ class Run:
         try:
             self.streaming_query = writer.trigger(**when).start()
         except Exception as error:
-            raise EngineError(f"cannot start: {str(error).splitlines()[0]}") from error
+            raise EngineError(
+                f"cannot start: {first_cause(error)}. If {folder.checkpoint.path} was damaged, "
+                f"restore it from a backup"
+            ) from error
 
     @property
     def is_active(self) -> bool:
@@ -118,4 +122,11 @@ class Run:
         except Exception as error:
             if self._runner.failure is not None:
                 raise self._runner.failure from error
-            raise
+            if "STREAM_FAILED" not in str(error):
+                raise
+            # Spark failed outside of a micro-batch: reading the sources or its checkpoint.
+            raise EngineError(
+                f"Spark cannot read the streams or its checkpoint: {first_cause(error)}. If "
+                f"{self._folder.checkpoint.path} was damaged, restore it from a backup; nothing "
+                f"that was stored is lost"
+            ) from error

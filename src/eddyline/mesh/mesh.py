@@ -34,8 +34,9 @@ class RowClass:
         What a row of the class costs along its route, as expected by the search.
     single_us
         What it would cost in the best order for all rows.
-    visits
-        Expected visits to each operator that a row needs on the route.
+    visits, single_visits
+        Expected visits to each operator that a row needs on the route, and in the best order for
+        all rows.
     """
 
     route: Route
@@ -43,6 +44,7 @@ class RowClass:
     expected_us: float
     single_us: float
     visits: tuple[float, ...] = ()
+    single_visits: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Mesh:
                     "expected_us": round(c.expected_us, 6),
                     "single_us": round(c.single_us, 6),
                     "visits": [round(v, 6) for v in c.visits],
+                    "single_visits": [round(v, 6) for v in c.single_visits],
                 }
                 for c in self.classes
             ],
@@ -125,6 +128,7 @@ class Mesh:
                 c["expected_us"],
                 c["single_us"],
                 tuple(c["visits"]),
+                tuple(c["single_visits"]),
             )
             for c in plain["classes"]
         )

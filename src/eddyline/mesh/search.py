@@ -194,6 +194,7 @@ def _to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) ->
                 solution.route_us[label],
                 ordering_cost(single, own, training.cost_us) if len(own) else 0.0,
                 _visits(route, own),
+                _visits(single, own),
             )
         )
     routes_us = sum(c.share * c.expected_us for c in classes)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from eddyline.arrays import FloatArray, IntArray
 from eddyline.mesh import Mesh, route_words
 from eddyline.report.model import ClassLine
 
 
+@dataclass(frozen=True)
+class ClassCounts:
+    """What the rows of each class took; rows of no known class last.
+
+    Parameters
+    ----------
+    rows
+        Rows of each class.
+    seen
+        Evaluations of each predicate, by class.
+    cost_us
+        Cost of each predicate, in microseconds a row.
+
+    """
+
+    rows: IntArray
+    seen: IntArray
+    cost_us: FloatArray
+
+
 def class_lines(
-    mesh: Mesh,
-    names: Sequence[str],
-    where: str,
-    rows: IntArray | None = None,
-    spent_us: FloatArray | None = None,
+    mesh: Mesh, names: Sequence[str], plane: str, counts: ClassCounts | None = None
 ) -> list[ClassLine]:
-    """Return a line for each class; with counts of rows and time where there are any.
+    """Return a line for each class.
 
     Parameters
     ----------
@@ -24,31 +41,36 @@ def class_lines(
         The classes.
     names
         Of the predicates.
-    where
+    plane
         Whether Spark or Python routes the rows.
-    rows, spent_us
-        By class, the last for rows of no known class, which take the default route.
+    counts
+        What was counted. Both the route and the single order are then priced with the same costs;
+        without counts both are as expected by the search.
+
     """
     paths: dict[int, list[str]] = {}
     for label, path in mesh.tree.paths():
         paths.setdefault(label, []).append(" and ".join(path) or "all rows")
-    counted = rows is not None and spent_us is not None and rows.sum() > 0
     lines = []
-    for label, own in enumerate(mesh.classes):
+    for label, row_class in enumerate(mesh.classes):
         if label not in paths:
             continue
-        share, cost_us = own.share, own.expected_us
-        if counted and rows is not None and spent_us is not None:
-            share = float(rows[label] / rows.sum())
-            cost_us = float(spent_us[label] / max(rows[label], 1))
+        share, cost_us, single_us = row_class.share, row_class.expected_us, row_class.single_us
+        if counts is not None and counts.rows.sum() > 0:
+            share = float(counts.rows[label] / counts.rows.sum())
+            cost_us = float(counts.seen[label] @ counts.cost_us) / max(int(counts.rows[label]), 1)
+            single_us = sum(
+                visits * us
+                for visits, us in zip(row_class.single_visits, counts.cost_us, strict=True)
+            )
         lines.append(
             ClassLine(
                 "; or ".join(paths[label]),
-                route_words(own.route, names),
-                where,
+                route_words(row_class.route, names),
+                plane,
                 share,
                 cost_us,
-                own.single_us,
+                single_us,
             )
         )
     return lines

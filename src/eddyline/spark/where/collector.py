@@ -18,7 +18,7 @@ from eddyline.fabric.knowledge import (
 )
 from eddyline.journal import Journal, Record
 from eddyline.report import ClassLine
-from eddyline.spark.common.class_lines import class_lines
+from eddyline.spark.common.class_lines import ClassCounts, class_lines
 from eddyline.spark.where.note import WorkerNote
 
 WORKERS_MAX = 64  # those heard of last; processes come and go
@@ -90,7 +90,8 @@ class NoteCollector:
             if isinstance(knowledge, MeshKnowledge) and knowledge.mesh is not None:
                 cost_us = np.array([us or 0.0 for us in knowledge.cost_us])
                 rows, seen = np.array(knowledge.class_rows), np.array(knowledge.class_seen)
-                lines += class_lines(knowledge.mesh, own, "in Python", rows, seen @ cost_us)
+                counts = ClassCounts(rows, seen, cost_us)
+                lines += class_lines(knowledge.mesh, own, "in Python", counts)
         return lines
 
     def pairs(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eddyline.operators.domain import Domain, Floating, Text, Whole
-from eddyline.operators.value_set import NOT_NULL, NOTHING, ONLY_NULL, ValueSet
+from eddyline.operators.value_set import NOT_NULL, NOTHING, ONLY_NULL, ValueSet, union_of
 from eddyline.sql.constants import to_typed_constant
 
 #: Sign of each comparison class of sqlglot.
@@ -126,16 +126,21 @@ def _in_list(predicate: exp.In, columns: ColumnTypes) -> tuple[str, ValueSet] | 
     column = predicate.this.unnest()
     if not isinstance(column, exp.Column) or not predicate.expressions:
         return None
-    values = NOTHING
+    if column.name not in columns.types:
+        return None
+    data_type, domain = columns.types[column.name], columns.domain(column.name)
+    if domain is None:
+        return None
+    alternatives: list[ValueSet] = []
     for item in predicate.expressions:
         if isinstance(item, exp.Null):
             continue
         # Spark casts all items of a list to one type, so one unsuitable item affects the others.
-        equality = _compare(column, "=", item, columns)
-        if equality is None:
+        constant = to_typed_constant(data_type, item, columns.timezone)
+        if constant is None:
             return None
-        values = values | equality[1]
-    return _if_supported(column, values, columns)
+        alternatives.append(domain.compare("=", constant))
+    return column.name, union_of(alternatives)
 
 
 def _if_supported(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eddyline.sql.assemble import assemble
+from eddyline.sql.deep import with_deep_recursion
 from eddyline.sql.group import group
 from eddyline.sql.join_graph import join_graph
 from eddyline.sql.lookups import lookups
@@ -58,7 +59,10 @@ def parse(text: str, schemas: Schemas) -> Query:
     eddyline.errors.QueryError: no column 'luxx' (did you mean 'lux'?); light has room, lux
 
     """
-    state: Any = QueryText(text, schemas)
+    return with_deep_recursion(lambda: _run_steps(QueryText(text, schemas)))
+
+
+def _run_steps(state: Any) -> Query:
     for step in STEPS:
         state = step(state)
     query: Query = state

@@ -43,3 +43,32 @@ class QueryError(EddylineError, ValueError):
 
 class EngineError(EddylineError, RuntimeError):
     """An engine cannot do what was asked of it, or had to stop."""
+
+
+ERROR_LENGTH_MAX = 2_000
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an error that user code raised.
+
+    The message is cut to a length that can be stored, and may itself be impossible to get.
+
+    Examples
+    --------
+    >>> describe_error(ValueError("seven"))
+    'ValueError: seven'
+    >>> class Broken(Exception):
+    ...     def __str__(self):
+    ...         raise RuntimeError
+    >>> describe_error(Broken())
+    'Broken: (its message cannot be shown)'
+
+    """
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    described = f"{type(error).__name__}: {message}"
+    if len(described) > ERROR_LENGTH_MAX:
+        described = described[: ERROR_LENGTH_MAX - 1] + "…"
+    return described

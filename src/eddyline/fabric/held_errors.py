@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.arrays import Rows
-from eddyline.errors import InvalidPredicateError, PredicateFailedError
+from eddyline.errors import InvalidPredicateError, PredicateFailedError, describe_error
 from eddyline.operators import Batch, Operator, Outcome
 
 
@@ -61,7 +61,7 @@ class HeldErrors:
             return np.setdiff1d(alive, np.array(at_fault), assume_unique=True)
         operator, error = self._by_row[min(at_fault)]
         raise PredicateFailedError(
-            f"predicate {operator.name!r} raised {type(error).__name__}: {error}\n"
+            f"predicate {operator.name!r} raised {describe_error(error)}\n"
             f"on the row: {batch.describe_row(min(at_fault), operator.columns)}\n"
             f"No other predicate drops this row. Handle the value in the function, or pass "
             f'on_error="drop" or on_error="keep" to el.where.'
@@ -86,9 +86,11 @@ def judge_in_parts(
         return Outcome(np.zeros(0, dtype=bool))
     try:
         return operator.evaluate(batch, rows)
-    except Exception as error:
+    except BaseException as error:
         if len(rows) == 1:
-            return Outcome(np.ones(1, dtype=bool), {0: error})
+            # Whatever a function raises, also what ends a process, concerns its row alone.
+            plain = error if isinstance(error, Exception) else RuntimeError(describe_error(error))
+            return Outcome(np.ones(1, dtype=bool), {0: plain})
     middle = len(rows) // 2
     first = judge_in_parts(operator, batch, rows[:middle], first_only)
     if first_only and first.errors:

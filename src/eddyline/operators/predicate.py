@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.arrays import BoolArray, Rows
-from eddyline.errors import InvalidPredicateError, WrongAnswerError
+from eddyline.errors import InvalidPredicateError, WrongAnswerError, describe_error
 from eddyline.operators.batch import Batch
 from eddyline.operators.operator import Operator, Outcome
 
@@ -68,8 +68,11 @@ class RowPredicate(Operator):
                 answers.extend(calls)
                 if len(answers) < count:  # the function raised StopIteration: `extend` ended
                     raise RuntimeError("the function raised StopIteration")
-            except Exception as error:
-                errors[len(answers)] = error
+            except (Exception, SystemExit) as error:
+                if isinstance(error, SystemExit):
+                    errors[len(answers)] = RuntimeError(describe_error(error))
+                else:
+                    errors[len(answers)] = error
                 answers.append(None)
         passed = self._to_passed(answers, errors)
         if not errors:

@@ -71,7 +71,7 @@ def test_a_reverted_order_asks_for_a_burst_and_is_barred() -> None:
 
 
 def test_decisions_make_chunks_small_again() -> None:
-    router = make(chunk_rows=1_000, costs_us=None)
+    router = make(chunk_rows=1_000)
     route(router, [0.1, 0.9, 0.9], 60_000)
     steady = router._rows_next
     route(router, [0.9, 0.9, 0.1], 8_000, seed=1)

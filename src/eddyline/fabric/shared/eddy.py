@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from eddyline.arrays import IntArray
+from eddyline.errors import describe_error
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operator_table import OperatorTable
@@ -202,7 +203,7 @@ class SharedEddy:
                 continue
             row = int(lineage.rows[held.position])
             values = batch.describe_row(row, held.operator.columns)
-            said = f"{held.operator.name} raised {type(held.error).__name__}: {held.error}"
+            said = f"{held.operator.name} raised {describe_error(held.error)}"
             for number in self._queries.numbers(slots).tolist():
                 failures.setdefault(number, f"{said} on the row {values}")
         return failures

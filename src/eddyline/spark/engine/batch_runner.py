@@ -226,7 +226,7 @@ class BatchRunner:
                 failures |= dict.fromkeys(numbers, self._queries.display_text(first_cause(error)))
         return failures
 
-    def _raise_if_stopping(self, error: Exception) -> None:
+    def _raise_if_stopping(self, error: BaseException) -> None:
         """Blame no query for what a stop interrupted; the micro-batch will be run again."""
         if self._is_stopping():
             raise error
@@ -266,7 +266,7 @@ class BatchRunner:
                 continue
             try:
                 sink(self._queries.results_of(compiled, {batch: record}), batch)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._raise_if_stopping(error)
                 failures[number] = f"its sink failed: {type(error).__name__}: {first_cause(error)}"
         return failures

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from eddyline.errors import EngineError
+from eddyline.errors import ERROR_LENGTH_MAX, EngineError
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 from eddyline.spark.engine.change_log import ChangeLog
 
@@ -125,7 +125,7 @@ class Catalogue:
         """Pause queries, each with its error, until they are resumed."""
         with self.lock:
             running = {
-                str(number): error
+                str(number): error[:ERROR_LENGTH_MAX]
                 for number, error in errors.items()
                 if self.queries[number].error is None and not self.queries[number].is_dropped
             }

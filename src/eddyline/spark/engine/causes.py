@@ -15,9 +15,16 @@ def first_cause(error: BaseException) -> str:
     'ValueError: seven'
 
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in _message(error).splitlines() if line.strip()]
     for sign in _SIGNS:
         for line in lines:
             if sign in line and "py4j" not in line and "Driver stacktrace" not in line:
                 return line[:_LENGTH_MAX]
     return (lines or [type(error).__name__])[0][:_LENGTH_MAX]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be shown)"

@@ -19,3 +19,5 @@ Rows = IntArray
 Bitmap = NDArray[np.uint64]
 #: A bitmap for each row of a batch: one line of words for each row.
 Bitmaps = NDArray[np.uint64]
+#: Key values as 64-bit codes: equal values have equal codes, and nearly always vice versa.
+Codes = NDArray[np.uint64]

@@ -1,0 +1,237 @@
+"""SteM: the state module of one stream. Rows are built in, probed by other streams, and evicted.
+
+The rows lie in runs. Rows of the current micro-batch are the last run, so that a probe can leave
+them out: new rows of stream i probe old and new rows of every stream before i, and only old rows
+of every stream behind it. That makes each result exactly once, without a check of any row
+(DESIGN: the delta rule).
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 3.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.arrays import Bitmaps, IntArray
+from eddyline.index.index import Pattern, Ranges
+from eddyline.joins.keys import KeyColumn
+from eddyline.joins.run import Run
+
+CANDIDATES_MAX = 1 << 17
+
+
+@dataclass
+class ProbeCounts:
+    """What probes of one SteM came to: numbers of probes, candidates compared, and matches."""
+
+    probes: int = 0
+    candidates: int = 0
+    matches: int = 0
+
+    def add(self, other: ProbeCounts) -> None:
+        """Add the counts of another."""
+        self.probes += other.probes
+        self.candidates += other.candidates
+        self.matches += other.matches
+
+
+@dataclass
+class SteM:
+    """The rows of one stream.
+
+    Parameters
+    ----------
+    old
+        Runs of earlier micro-batches.
+    new
+        The rows of this micro-batch; None if there are none.
+
+    Examples
+    --------
+    >>> from eddyline.joins.keys import key_column
+    >>> rows = pa.record_batch({"k": [1, 2, 1]})
+    >>> run = Run([key_column(rows["k"])], np.array([5, 6, 7]), {}, rows)
+    >>> stem = SteM([run])
+    >>> for probes, ids in stem.probe((0,), [key_column(pa.array([1, 9]))], with_new=True):
+    ...     print(probes.tolist(), ids.tolist())
+    [0, 0] [0, 2]
+
+    """
+
+    old: list[Run]
+    new: Run | None = None
+    counts: ProbeCounts = field(default_factory=ProbeCounts)
+
+    def runs(self, with_new: bool) -> list[Run]:
+        """Return the runs, with or without the rows of this micro-batch."""
+        return [*self.old, self.new] if with_new and self.new is not None else self.old
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs(with_new=True)))
+
+    @property
+    def first_new_id(self) -> int:
+        """Id of the first row of this micro-batch; old rows have smaller ones."""
+        return sum(map(len, self.old))
+
+    def keep_new(self) -> None:
+        """Let the rows of this micro-batch become old ones."""
+        if self.new is not None:
+            self.old.append(self.new)
+            self.new = None
+
+    def evict(self, limit_us: int) -> int:
+        """Forget old runs of which every row is older than a time; return the number of rows."""
+        kept = [run for run in self.old if len(run) and int(run.times_us.max()) >= limit_us]
+        evicted = sum(map(len, self.old)) - sum(map(len, kept))
+        self.old = kept
+        return evicted
+
+    def probe(
+        self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield probe positions and row ids of matches, in slices of bounded size.
+
+        Parameters
+        ----------
+        pattern
+            The searched columns. An empty pattern matches every row.
+        keys
+            Their values, one for each probe.
+        with_new
+            Whether rows of this micro-batch count.
+
+        """
+        runs = [run for run in self.runs(with_new) if len(run)]
+        bases = np.cumsum([0, *map(len, runs)])
+        if not runs or not len(keys[0]):
+            return
+        valid = _valid_probes(keys)
+        if valid is not None:
+            keys = [key.take(valid) for key in keys]
+        count = len(keys[0])
+        codes = [key.codes for key in keys]
+        ranges = [run.index(pattern).ranges(codes) for run in runs]
+        self.counts.probes += count
+        for begin, end in _slices(ranges, count):
+            found = [
+                self._matches(run, pattern, keys, _cut(given, begin, end), int(base))
+                for run, given, base in zip(runs, ranges, bases, strict=False)
+            ]
+            probes = np.concatenate([one for one, _ in found])
+            ids = np.concatenate([other for _, other in found])
+            self.counts.matches += len(ids)
+            if len(ids):
+                yield (probes if valid is None else valid[probes]), ids
+
+    def _matches(
+        self, run: Run, pattern: Pattern, keys: Sequence[KeyColumn], ranges: Ranges, base: int
+    ) -> tuple[IntArray, IntArray]:
+        probes, positions = ranges.expand()
+        self.counts.candidates += len(probes)
+        rows, is_equal = run.index(pattern).confirm(
+            positions, [key.codes[probes] for key in keys]
+        )
+        probes, rows = probes[is_equal], rows[is_equal]
+        for position, key in zip(pattern, keys, strict=True):
+            if key.values is not None:
+                same = run.keys[position].take(rows).equals(key.take(probes))
+                probes, rows = probes[same], rows[same]
+        return probes, rows + base
+
+    # --- columns of rows, by row id ----------------------------------------------------------
+
+    def times_us(self, ids: IntArray) -> IntArray:
+        """Return the event times of rows."""
+        times: IntArray = self._gather(ids, lambda run: run.times_us, np.empty(len(ids), np.int64))
+        return times
+
+    def lineage(self, ids: IntArray, occurrence: int, words: int) -> Bitmaps:
+        """Return the bitmaps of the queries that want rows in a role."""
+        out = np.empty((len(ids), words), dtype=np.uint64)
+        bitmaps: Bitmaps = self._gather(ids, lambda run: run.lineage[occurrence], out)
+        return bitmaps
+
+    def key(self, ids: IntArray, position: int) -> KeyColumn:
+        """Return a key column of rows that are not NULL in it, or may be."""
+        runs = self.runs(with_new=True)
+        if len(runs) == 1:
+            return runs[0].keys[position].take(ids)
+        first = runs[0].keys[position]
+        codes = self._gather(ids, lambda r: r.keys[position].codes, np.empty(len(ids), np.uint64))
+        is_valid = None
+        if any(run.keys[position].is_valid is not None for run in runs):
+            is_valid = self._gather(ids, lambda r: _validity(r.keys[position]), np.empty(len(ids), bool))
+        values = None
+        if first.values is not None:
+            chunks = pa.chunked_array([run.keys[position].values for run in runs])
+            values = chunks.take(pa.array(ids)).combine_chunks()
+        return KeyColumn(codes, is_valid, values)
+
+    def payload(self, ids: IntArray, columns: Sequence[str]) -> list[pa.Array]:
+        """Return columns of rows."""
+        runs = self.runs(with_new=True)
+        rows = pa.array(ids)
+        if len(runs) == 1:
+            return [runs[0].payload[name].take(rows) for name in columns]
+        chunks = [pa.chunked_array([run.payload[name] for run in runs]) for name in columns]
+        return [_whole(column.take(rows)) for column in chunks]
+
+    def _gather(self, ids: IntArray, column: Callable[[Run], NDArray[Any]], out: NDArray[Any]) -> Any:
+        runs = self.runs(with_new=True)
+        if len(runs) == 1:
+            return column(runs[0])[ids]
+        ends = np.cumsum(list(map(len, runs)))
+        run_of = np.searchsorted(ends, ids, side="right")
+        for number in np.unique(run_of):
+            chosen = run_of == number
+            begin = ends[number] - len(runs[number])
+            out[chosen] = column(runs[number])[ids[chosen] - begin]
+        return out
+
+
+def _validity(key: KeyColumn) -> NDArray[np.bool_]:
+    return np.ones(len(key), dtype=bool) if key.is_valid is None else key.is_valid
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:
+    """Return the probes without NULL; None if no probe has one."""
+    masks = [key.is_valid for key in keys if key.is_valid is not None]
+    if not masks:
+        return None
+    return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def _slices(ranges: Sequence[Ranges], count: int) -> Iterator[tuple[int, int]]:
+    """Yield stretches of probes with a bounded number of candidates; a single probe may exceed it."""
+    per_probe = np.zeros(count, dtype=np.int64)
+    for given in ranges:
+        np.add.at(per_probe, given.probes, given.counts)
+    ends = np.cumsum(per_probe)
+    begin = 0
+    while begin < count:
+        before = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + CANDIDATES_MAX, side="right")))
+        yield begin, end
+        begin = end
+
+
+def _cut(ranges: Ranges, begin: int, end: int) -> Ranges:
+    """Return the ranges of a stretch of probes."""
+    first, last = np.searchsorted(ranges.probes, [begin, end])
+    if first == 0 and last == len(ranges.probes):
+        return ranges
+    return Ranges(ranges.probes[first:last], ranges.starts[first:last], ranges.counts[first:last])

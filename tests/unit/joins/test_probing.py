@@ -1,0 +1,131 @@
+"""SteMs against a nested loop: every result once, whatever the graph, the cuts and the orders."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.joins.join import Join
+from eddyline.joins.keys import key_column
+from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.joins.run import Run
+from eddyline.joins.tuples import Tuples
+from eddyline.operators.bitmaps import bitmap_of, set_bits, words_for
+
+from tests.unit.joins import oracle
+from tests.unit.joins.oracle import Row
+
+KEYS = 2
+
+
+def to_run(rows: Sequence[Row], words: int) -> Run:
+    keys = [
+        key_column(pa.array([row.keys[column] for row in rows], pa.int64()))
+        for column in range(KEYS)
+    ]
+    lineage = {
+        occurrence: np.stack([bitmap_of(row.wanted[occurrence], words) for row in rows])
+        for occurrence in (0, 1)
+    }
+    times = np.array([row.time_us for row in rows], dtype=np.int64)
+    payload = pa.record_batch({"number": pa.array([row.number for row in rows], pa.int64())})
+    return Run(keys, times, lineage, payload)
+
+
+def run_batches(
+    queries: Sequence[JoinQuery], rows: Mapping[int, Sequence[Row]], batches: int
+) -> dict[int, list[tuple[int, ...]]]:
+    """Join micro-batch by micro-batch; return the row numbers of all results by slot."""
+    words = words_for(1 + max(query.slot for query in queries))
+    join = Join(queries)
+    found: dict[int, list[tuple[int, ...]]] = {query.slot: [] for query in queries}
+    by_slot = {query.slot: query for query in queries}
+
+    def emit(tuples: Tuples) -> None:
+        numbers = {
+            role: join.stems[role.stream].payload(ids, ["number"])[0].to_pylist()
+            for role, ids in tuples.ids.items()
+        }
+        for row, slot in zip(*set_bits(tuples.interested), strict=True):
+            roles = by_slot[int(slot)].roles
+            found[int(slot)].append(tuple(numbers[role][row] for role in roles))
+
+    for batch in range(batches):
+        new = {
+            stream: to_run(own, words)
+            for stream, all_rows in rows.items()
+            if stream in join.stems and (own := [row for row in all_rows if row.batch == batch])
+        }
+        join.run(new, emit)
+    return {slot: sorted(results) for slot, results in found.items()}
+
+
+def random_query(rng: random.Random, slot: int, streams: int) -> JoinQuery:
+    count = rng.randint(2, 4)
+    roles: list[Role] = []
+    while len(roles) < count:
+        stream = rng.randrange(streams)
+        occurrence = sum(role.stream == stream for role in roles)
+        if occurrence < 2:
+            roles.append(Role(stream, occurrence))
+    groups: list[set[KeyRef]] = []
+    for number, role in enumerate(roles[1:], 1):
+        for _ in range(rng.choice([1, 1, 2])):
+            other = KeyRef(rng.choice(roles[:number]), rng.randrange(KEYS))
+            groups.append({KeyRef(role, rng.randrange(KEYS)), other})
+    merged: list[set[KeyRef]] = []
+    for group in groups:
+        touching = [one for one in merged if one & group]
+        union = group.union(*touching)
+        if len({ref.role for ref in union}) == len(union):  # columns of a role are not equated
+            merged = [one for one in merged if not one & group] + [union]
+    windows: dict[Role, int | None] = {role: rng.choice([2, 4, 9, None]) for role in roles}
+    return JoinQuery(slot, tuple(sorted(roles)), tuple(map(frozenset, merged)), windows)
+
+
+def random_rows(rng: random.Random, streams: int, slots: int, batches: int) -> dict[int, list[Row]]:
+    rows: dict[int, list[Row]] = {}
+    for stream in range(streams):
+        rows[stream] = [
+            Row(
+                number,
+                rng.randrange(batches),
+                tuple(rng.choice([0, 1, 2, None]) for _ in range(KEYS)),
+                rng.randrange(12),
+                {
+                    occurrence: frozenset(s for s in range(slots) if rng.random() < 0.8)
+                    for occurrence in (0, 1)
+                },
+            )
+            for number in range(rng.randint(0, 7))
+        ]
+    return rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_equals_a_nested_loop(seed: int) -> None:
+    rng = random.Random(seed)
+    streams, slots, batches = rng.randint(2, 4), rng.randint(1, 4), rng.randint(1, 4)
+    queries = [random_query(rng, slot, streams) for slot in range(slots)]
+    rows = random_rows(rng, streams, slots, batches)
+    found = run_batches(queries, rows, batches)
+    for query in queries:
+        assert found[query.slot] == oracle.results(query, rows)
+
+
+@pytest.mark.parametrize("many_slots", [70])
+def test_more_queries_than_bits_in_a_word(many_slots: int) -> None:
+    rng = random.Random(3)
+    queries = [random_query(rng, slot, 2) for slot in range(many_slots)]
+    rows = random_rows(rng, 2, many_slots, 2)
+    found = run_batches(queries, rows, 2)
+    assert any(found.values())
+    for query in queries:
+        assert found[query.slot] == oracle.results(query, rows)

@@ -176,14 +176,26 @@ class SteM:
             values = chunks.take(pa.array(ids)).combine_chunks()
         return KeyColumn(codes, is_valid, values)
 
-    def payload(self, ids: IntArray, columns: Sequence[str]) -> list[pa.Array]:
-        """Return columns of rows."""
+    def payload(self, ids: IntArray, schema: pa.Schema) -> list[pa.Array]:
+        """Return columns of rows; a column that is not stored with a row is NULL."""
         runs = self.runs(with_new=True)
-        rows = pa.array(ids)
         if len(runs) == 1:
-            return [runs[0].payload[name].take(rows) for name in columns]
-        chunks = [pa.chunked_array([run.payload[name] for run in runs]) for name in columns]
-        return [_whole(column.take(rows)) for column in chunks]
+            rows = pa.array(ids)
+            return [_column(runs[0], field).take(rows) for field in schema]
+        ends = np.cumsum(list(map(len, runs)))
+        run_of = np.searchsorted(ends, ids, side="right")
+        order = np.argsort(run_of, kind="stable")
+        back = np.empty(len(ids), dtype=np.int64)
+        back[order] = np.arange(len(ids))
+        parts = [
+            (runs[number], pa.array(ids[run_of == number] - (ends[number] - len(runs[number]))))
+            for number in np.unique(run_of)
+        ]
+        where = pa.array(back)
+        return [
+            pa.concat_arrays([_column(run, field).take(rows) for run, rows in parts]).take(where)
+            for field in schema
+        ]
 
     def _gather(self, ids: IntArray, column: Callable[[Run], NDArray[Any]], out: NDArray[Any]) -> Any:
         runs = self.runs(with_new=True)
@@ -202,9 +214,10 @@ def _validity(key: KeyColumn) -> NDArray[np.bool_]:
     return np.ones(len(key), dtype=bool) if key.is_valid is None else key.is_valid
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+def _column(run: Run, field: pa.Field) -> pa.Array:
+    if field.name in run.payload.schema.names:
+        return run.payload[field.name]
+    return pa.nulls(len(run), field.type)
 
 
 def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:

@@ -22,6 +22,7 @@ from tests.unit.joins import oracle
 from tests.unit.joins.oracle import Row
 
 KEYS = 2
+NUMBER = pa.schema([("number", pa.int64())])
 
 
 def to_run(rows: Sequence[Row], words: int) -> Run:
@@ -49,7 +50,7 @@ def run_batches(
 
     def emit(tuples: Tuples) -> None:
         numbers = {
-            role: join.stems[role.stream].payload(ids, ["number"])[0].to_pylist()
+            role: join.stems[role.stream].payload(ids, NUMBER)[0].to_pylist()
             for role, ids in tuples.ids.items()
         }
         for row, slot in zip(*set_bits(tuples.interested), strict=True):

@@ -1,0 +1,97 @@
+"""What a join task reports to the driver; its files exist from the moment a record lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eddyline.spark.state.state_file import StateFile
+
+
+@dataclass(frozen=True)
+class JoinNote:
+    """What one join task, or all of a micro-batch, did.
+
+    Parameters
+    ----------
+    added
+        Containers written.
+    results
+        Result files below the folder of results, with their sizes in bytes.
+    counts
+        Results, by query number.
+    rows, late
+        Rows received, and by stream number those that were too late.
+    candidates, matches
+        Stored rows compared with probes, and those that were equal.
+    busy_s
+        Seconds that workers spent joining.
+
+    """
+
+    added: tuple[StateFile, ...] = ()
+    results: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[int, int] = field(default_factory=dict)
+    rows: int = 0
+    late: Mapping[int, int] = field(default_factory=dict)
+    candidates: int = 0
+    matches: int = 0
+    busy_s: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return {
+            "added": [file.to_dict() for file in self.added],
+            "results": dict(self.results),
+            "counts": {str(number): count for number, count in self.counts.items()},
+            "rows": self.rows,
+            "late": {str(stream): count for stream, count in self.late.items()},
+            "candidates": self.candidates,
+            "matches": self.matches,
+            "busy_s": self.busy_s,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> JoinNote:
+        """Read what `to_dict` wrote."""
+        return cls(
+            tuple(StateFile.from_dict(file) for file in plain["added"]),
+            plain["results"],
+            {int(number): count for number, count in plain["counts"].items()},
+            plain["rows"],
+            {int(stream): count for stream, count in plain["late"].items()},
+            plain["candidates"],
+            plain["matches"],
+            plain["busy_s"],
+        )
+
+    @classmethod
+    def merge(cls, notes: Iterable[JoinNote]) -> JoinNote:
+        """Return the notes of several tasks as one.
+
+        Examples
+        --------
+        >>> JoinNote.merge([JoinNote(counts={1: 2}, rows=5), JoinNote(counts={1: 1}, rows=3)]).counts
+        {1: 3}
+
+        """
+        listed = list(notes)
+        return cls(
+            tuple(file for note in listed for file in note.added),
+            {name: size for note in listed for name, size in note.results.items()},
+            _sum(note.counts for note in listed),
+            sum(note.rows for note in listed),
+            _sum(note.late for note in listed),
+            sum(note.candidates for note in listed),
+            sum(note.matches for note in listed),
+            sum(note.busy_s for note in listed),
+        )
+
+
+def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for given in counts:
+        for key, count in given.items():
+            total[key] = total.get(key, 0) + count
+    return total

@@ -1,0 +1,120 @@
+"""The plan of a micro-batch's joins: plain data, pickled into the function that workers run."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eddyline.joins.plan import JoinQuery
+from eddyline.spark.state.state_file import StateFile
+
+#: A number for each role of a query is needed where rows carry the queries that want them.
+ROLES_MAX = 16
+
+
+def part_number(query: int, role: int) -> int:
+    """Return the number by which rows say that a query wants them in one of its roles.
+
+    Negative, so that it cannot meet the number of a query over one stream.
+
+    Examples
+    --------
+    >>> part_number(0, 0), part_number(2, 1)
+    (-1, -34)
+
+    """
+    return -1 - (query * ROLES_MAX + role)
+
+
+@dataclass(frozen=True)
+class StreamLayout:
+    """How rows of a stream cross to the workers.
+
+    Parameters
+    ----------
+    number
+        Of the stream.
+    hashed
+        For each key column, whether a hash crosses beside the value.
+    occurrences
+        How often the stream stands in one query at most.
+    payload
+        The columns that results are made of.
+
+    """
+
+    number: int
+    hashed: tuple[bool, ...]
+    occurrences: int
+    payload: pa.Schema
+
+
+@dataclass(frozen=True)
+class JoinPart:
+    """A role of a query: which rows with its number stand for.
+
+    Parameters
+    ----------
+    slot, occurrence
+        The bit in the lineage of rows.
+    watermark_us
+        Rows older than this are late for the query.
+
+    """
+
+    slot: int
+    occurrence: int
+    watermark_us: int
+
+
+@dataclass(frozen=True)
+class SpacePlan:
+    """The joins of one space: queries that share SteMs.
+
+    Parameters
+    ----------
+    name
+        Of the space.
+    queries
+        In the form in which the join plane knows them.
+    keys
+        By slot, the number of the query and how often it was resumed.
+    parts
+        By part number.
+    layouts
+        By stream number.
+    files
+        Containers of earlier micro-batches, by task.
+
+    """
+
+    name: str
+    queries: tuple[JoinQuery, ...]
+    keys: Mapping[int, tuple[int, int]]
+    parts: Mapping[int, JoinPart]
+    layouts: Mapping[int, StreamLayout]
+    files: Mapping[int, tuple[StateFile, ...]]
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """Everything that the tasks of a micro-batch need.
+
+    Parameters
+    ----------
+    batch
+        The micro-batch.
+    state, results
+        Folders to write to.
+    space
+        The joins.
+
+    """
+
+    batch: int
+    state: pathlib.Path
+    results: pathlib.Path
+    space: SpacePlan

@@ -1,0 +1,122 @@
+"""Results of joins, written by the worker that found them: one Parquet file for each task.
+
+A row of the file is a combination: a struct for each role, with the columns that some query needs,
+and the numbers of the queries it is a result of. SELECT is computed when results are read
+(`docs/decisions/0009`).
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import uuid
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eddyline.joins.plan import Role
+from eddyline.joins.stem import SteM
+from eddyline.joins.tuples import Tuples
+from eddyline.operators.bitmaps import set_bits
+from eddyline.spark.state.state_file import StateFileError
+
+QUERIES = "queries"
+
+
+def role_field(role: Role) -> str:
+    """Return the name of the struct that holds the rows of a role.
+
+    Examples
+    --------
+    >>> role_field(Role(2, 0)), role_field(Role(2, 1))
+    ('s2_0', 's2_1')
+
+    """
+    return f"s{role.stream}_{role.occurrence}"
+
+
+class ResultWriter:
+    """Writes the results of one task.
+
+    Parameters
+    ----------
+    folder
+        Of the results of the micro-batch.
+    roles
+        All roles that queries have, with the columns that results keep of them.
+    stems
+        The SteMs, by stream number, whose rows the results are made of.
+    numbers
+        By slot, the number of each query.
+
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        roles: Mapping[Role, pa.Schema],
+        stems: Mapping[int, SteM],
+        numbers: Mapping[int, int],
+    ) -> None:
+        self._path = folder / f"join-{uuid.uuid4().hex[:12]}.parquet"
+        self._roles = dict(sorted(roles.items()))
+        self._stems = stems
+        self._numbers = np.full(max(numbers, default=0) + 1, -1, dtype=np.int32)
+        self._numbers[list(numbers)] = list(numbers.values())
+        self._writer: pq.ParquetWriter | None = None
+        #: Results so far, by query number.
+        self.counts: dict[int, int] = {}
+
+    def write(self, tuples: Tuples) -> None:
+        """Write combinations with the queries that they interest."""
+        rows, slots = set_bits(tuples.interested)
+        offsets = np.zeros(len(tuples) + 1, dtype=np.int32)
+        np.cumsum(np.bincount(rows, minlength=len(tuples)), out=offsets[1:])
+        numbers = self._numbers[slots]
+        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+            self.counts[int(number)] = self.counts.get(int(number), 0) + int(count)
+        columns = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers, pa.int32()))]
+        for role, schema in self._roles.items():
+            fields = list(schema)
+            if role in tuples.ids:
+                payload = self._stems[role.stream].payload(tuples.ids[role], schema)
+                columns.append(pa.StructArray.from_arrays(payload, fields=fields))
+            else:
+                columns.append(pa.nulls(len(tuples), pa.struct(fields)))
+        names = [QUERIES, *map(role_field, self._roles)]
+        self._write_batch(pa.RecordBatch.from_arrays(columns, names))
+
+    def _write_batch(self, batch: pa.RecordBatch) -> None:
+        try:
+            if self._writer is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._writer = pq.ParquetWriter(
+                    str(self._path), batch.schema, use_dictionary=[QUERIES], store_schema=False
+                )
+            self._writer.write_batch(batch)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def close(self) -> dict[str, int]:
+        """Make the file durable; return its name and size, or nothing without results."""
+        if self._writer is None:
+            return {}
+        try:
+            self._writer.close()
+            descriptor = os.open(self._path, os.O_RDWR)
+            try:
+                os.fchmod(descriptor, 0o600)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            return {self._path.name: self._path.stat().st_size}
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def _cannot_write(self, error: OSError) -> StateFileError:
+        return StateFileError(
+            f"cannot write results to {self._path}: {error.strerror or error}; free some space or "
+            f"grant access, then start the engine again: nothing is lost"
+        )

@@ -1,0 +1,235 @@
+"""Containers of join state: immutable files of Arrow sections, one section for each stream.
+
+A task writes one container for the rows of a micro-batch, and one whenever it merges several. The
+driver knows every container by a `StateFile`, which travels in the note of the task and is kept in
+the batch log; what no record lists does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.errors import EngineError
+
+#: Version of the layout of containers; another one is refused.
+LAYOUT = 1
+_MAGIC = b"EDDYSTEM"
+_ALIGNMENT = 64
+
+
+class StateFileError(EngineError):
+    """A file of join state is missing or is not as it was written."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one stream in a container.
+
+    Parameters
+    ----------
+    offset, length
+        Where the section lies, in bytes.
+    rows
+        Number of rows.
+    oldest_us, newest_us
+        Smallest and largest event time.
+    slots
+        For each occurrence of the stream in a query, which query a bit of the lineage stands for:
+        by slot, the query's number and how often it was resumed.
+
+    """
+
+    offset: int
+    length: int
+    rows: int
+    oldest_us: int
+    newest_us: int
+    slots: Mapping[int, Mapping[int, tuple[int, int]]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        slots = {
+            str(occurrence): {str(slot): list(key) for slot, key in keys.items()}
+            for occurrence, keys in self.slots.items()
+        }
+        return {
+            "at": [self.offset, self.length, self.rows, self.oldest_us, self.newest_us],
+            "slots": slots,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Section:
+        """Read what `to_dict` wrote."""
+        slots = {
+            int(occurrence): {int(slot): (key[0], key[1]) for slot, key in keys.items()}
+            for occurrence, keys in plain["slots"].items()
+        }
+        return cls(*plain["at"], slots)
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """A container.
+
+    Parameters
+    ----------
+    name
+        File name below the folder of join state; never used twice.
+    batch
+        The micro-batch that wrote it.
+    space, task
+        Which task of which space its rows belong to.
+    size, checksum
+        Bytes, and their CRC-32.
+    sections
+        By stream number.
+    tier
+        How often its rows were merged.
+
+    """
+
+    name: str
+    batch: int
+    space: str
+    task: int
+    size: int
+    checksum: int
+    sections: Mapping[int, Section]
+    tier: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all streams."""
+        return sum(section.rows for section in self.sections.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return {
+            "layout": LAYOUT,
+            "name": self.name,
+            "batch": self.batch,
+            "space": self.space,
+            "task": self.task,
+            "size": self.size,
+            "checksum": self.checksum,
+            "sections": {str(n): section.to_dict() for n, section in self.sections.items()},
+            "tier": self.tier,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> StateFile:
+        """Read what `to_dict` wrote; refuse another layout."""
+        if plain.get("layout") != LAYOUT:
+            raise StateFileError(
+                f"the join state has layout {plain.get('layout')}, this release of eddyline reads "
+                f"layout {LAYOUT}; open the engine with the release that wrote it, or begin a new "
+                f"engine in another folder"
+            )
+        sections = {int(n): Section.from_dict(given) for n, given in plain["sections"].items()}
+        rest = {k: v for k, v in plain.items() if k not in ("layout", "sections")}
+        return cls(**rest, sections=sections)
+
+
+@dataclass(frozen=True)
+class SectionRows:
+    """Rows to write into a section: their columns, and what `Section` says of them."""
+
+    columns: pa.RecordBatch
+    oldest_us: int
+    newest_us: int
+    slots: Mapping[int, Mapping[int, tuple[int, int]]]
+
+
+def write_container(
+    folder: pathlib.Path,
+    rows: Mapping[int, SectionRows],
+    *,
+    batch: int,
+    space: str,
+    task: int,
+    tier: int = 0,
+) -> StateFile:
+    """Write a container, make it durable, and return its description.
+
+    Parameters
+    ----------
+    folder
+        Of the join state.
+    rows
+        By stream number.
+    batch, space, task, tier
+        As in `StateFile`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> rows = SectionRows(pa.record_batch({"a": [1, 2]}), 5, 6, {})
+    >>> written = write_container(folder, {0: rows}, batch=3, space="k", task=0)
+    >>> read_section(folder, written, 0)["a"].to_pylist()
+    [1, 2]
+
+    """
+    name = f"{batch}-{task}-{uuid.uuid4().hex[:12]}.stem"
+    sink = pa.BufferOutputStream()
+    sink.write(_MAGIC + LAYOUT.to_bytes(8, "little"))
+    sections = {}
+    for stream, given in rows.items():
+        sink.write(b"\0" * (-sink.tell() % _ALIGNMENT))
+        begin = sink.tell()
+        with pa.ipc.new_stream(sink, given.columns.schema) as writer:
+            writer.write_batch(given.columns)
+        length, count = sink.tell() - begin, given.columns.num_rows
+        sections[stream] = Section(
+            begin, length, count, given.oldest_us, given.newest_us, given.slots
+        )
+    content = sink.getvalue()
+    path = folder / name
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise StateFileError(
+            f"cannot write join state to {path}: {error.strerror or error}; free some space or "
+            f"grant access, then start the engine again: nothing is lost"
+        ) from error
+    return StateFile(name, batch, space, task, content.size, zlib.crc32(content), sections, tier)
+
+
+def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
+    """Map a container into memory, after comparing it with its description."""
+    path = folder / file.name
+    where = f"{path}, which micro-batch {file.batch} wrote,"
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            content = mapped.read_buffer()
+    except OSError as error:
+        raise StateFileError(
+            f"{where} cannot be read: {error.strerror or error}; restore it from a backup"
+        ) from error
+    if content.size != file.size or zlib.crc32(content) != file.checksum:
+        raise StateFileError(f"{where} is damaged; restore it from a backup")
+    return content
+
+
+def read_section(folder: pathlib.Path, file: StateFile, stream: int) -> pa.RecordBatch:
+    """Return the rows of one stream without copying them."""
+    return section_of(open_container(folder, file), file.sections[stream])
+
+
+def section_of(content: pa.Buffer, section: Section) -> pa.RecordBatch:
+    """Return the rows of a section of an opened container."""
+    part = content.slice(section.offset, section.length)
+    return pa.ipc.open_stream(pa.BufferReader(part)).read_next_batch()

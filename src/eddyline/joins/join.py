@@ -1,14 +1,16 @@
-"""A join of one space: SteMs for its streams, and the plan of probes for its queries."""
+"""A join: SteMs for all streams, and for each role the probes that serve all queries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from eddyline.joins.plan import JoinQuery, Step, default_order, plan_probes, words_of
+from eddyline.joins.combinations import Combinations
+from eddyline.joins.drop_probing import DropProbing
+from eddyline.joins.join_tree import merge_trees
+from eddyline.joins.plan import JoinQuery, Role, Step, default_order, plan_probes, words_of
 from eddyline.joins.probing import Probing, ProbeTree, StepCounts
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
-from eddyline.joins.tuples import Tuples
 
 
 class Join:
@@ -27,19 +29,20 @@ class Join:
         self, queries: Sequence[JoinQuery], stems: Mapping[int, SteM] | None = None
     ) -> None:
         words = words_of(queries)
-        streams = {role.stream for query in queries for role in query.roles}
-        self.stems = {stream: SteM([]) for stream in streams} | dict(stems or {})
-        orders = {
-            (query.slot, origin): default_order(query, origin)
-            for query in queries
-            for origin in query.roles
-        }
-        roots = plan_probes(queries, orders)
-        self._trees = [ProbeTree.of(root, words) for root in roots.values()]
-        #: Work of each step so far.
+        roles = sorted({role for query in queries for role in query.roles})
+        self.stems = {role.stream: SteM([]) for role in roles} | dict(stems or {})
+        self._trees: list[DropProbing] = []
+        self._sequences: list[ProbeTree] = []
+        for role in roles:
+            nodes, cyclic = merge_trees([q for q in queries if role in q.roles], role)
+            if nodes:
+                self._trees.append(DropProbing(role, nodes, words))
+            if cyclic:
+                self._sequences.append(_sequence(cyclic, role, words))
+        #: Work of each step of cyclic queries so far.
         self.counts: dict[Step, StepCounts] = {}
 
-    def run(self, new: Mapping[int, Run], emit: Callable[[Tuples], None]) -> None:
+    def run(self, new: Mapping[int, Run], emit: Callable[[Combinations], None]) -> None:
         """Join the rows of a micro-batch with each other and with all earlier ones; keep them.
 
         Parameters
@@ -47,13 +50,20 @@ class Join:
         new
             By stream number, the new rows; streams without any are left out.
         emit
-            Called with tuples that are results of the queries they interest.
+            Called with results.
 
         """
         for stream, run in new.items():
             self.stems[stream].new = run
-        probing = Probing(self.stems, emit, self.counts)
         for tree in self._trees:
-            probing.run(tree)
+            tree.run(self.stems, range(len(tree.nodes)), emit)
+        probing = Probing(self.stems, emit, self.counts)
+        for sequence in self._sequences:
+            probing.run(sequence)
         for stem in self.stems.values():
             stem.keep_new()
+
+
+def _sequence(queries: Sequence[JoinQuery], origin: Role, words: int) -> ProbeTree:
+    orders = {(query.slot, origin): default_order(query, origin) for query in queries}
+    return ProbeTree.of(plan_probes(queries, orders)[origin], words)

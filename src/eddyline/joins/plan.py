@@ -164,21 +164,21 @@ def plan_steps(query: JoinQuery, origin: Role, order: Sequence[Role]) -> list[St
 def plan_probes(
     queries: Sequence[JoinQuery], orders: Mapping[tuple[int, Role], Sequence[Role]]
 ) -> dict[Role, ProbeNode]:
-    """Return a tree of probes for each role that new rows may play.
+    """Return a tree of probes for each origin that an order is given for.
 
     Parameters
     ----------
     queries
         All queries of a space.
     orders
-        For each query, by slot, and each of its roles as origin: the order of the other roles.
+        For a query, by slot, and one of its roles as origin: the order of the other roles.
 
     """
     roots: dict[Role, ProbeNode] = {}
-    for query in queries:
-        for origin in query.roles:
-            root = roots.setdefault(origin, ProbeNode(Step(origin, ())))
-            root.add(query, plan_steps(query, origin, orders[query.slot, origin]))
+    by_slot = {query.slot: query for query in queries}
+    for (slot, origin), order in orders.items():
+        root = roots.setdefault(origin, ProbeNode(Step(origin, ())))
+        root.add(by_slot[slot], plan_steps(by_slot[slot], origin, order))
     return roots
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eddyline.arrays import Bitmap, IntArray
+from eddyline.joins.combinations import Combinations, RowBlock, any_bit
+from eddyline.joins.match_lists import deadline
 from eddyline.joins.plan import KeyRef, ProbeNode, Role, Step
 from eddyline.joins.stem import SteM
 from eddyline.joins.tuples import Tuples
 from eddyline.joins.windows import WindowTable, window_tables
 from eddyline.operators.bitmaps import bitmap_of, overlap
-
-FOREVER_US = np.iinfo(np.int64).max
 
 
 @dataclass
@@ -85,12 +85,12 @@ class Probing:
     stems
         By stream number.
     emit
-        Called with tuples that are results of the queries they interest.
+        Called with results.
 
     """
 
     stems: Mapping[int, SteM]
-    emit: Callable[[Tuples], None]
+    emit: Callable[[Combinations], None]
     counts: dict[Step, StepCounts] = field(default_factory=dict)
 
     def run(self, tree: ProbeTree) -> None:
@@ -105,7 +105,7 @@ class Probing:
         tuples = Tuples(
             {origin: rows + stem.first_new_id},
             times,
-            _deadline(times, tree.window_us),
+            deadline(times, tree.window_us),
             lineage[rows],
             {ref: stem.new.keys[ref.column].take(rows) for ref in tree.needed if ref.role == origin},
         )
@@ -127,9 +127,17 @@ class Probing:
         for role, table in tree.tables.items():
             ages_us = tuples.newest_us - self.stems[role.stream].times_us(tuples.ids[role])
             interested &= table.within(ages_us)
-        wanted = interested.any(axis=1)
-        if wanted.any():
-            self.emit(tuples.with_interest(interested).take(wanted))
+        kept = np.flatnonzero(any_bit(interested))
+        if len(kept):
+            every = np.arange(len(kept))
+            blocks = {
+                role: RowBlock(self.stems[role.stream], ids[kept])
+                for role, ids in tuples.ids.items()
+            }
+            positions = dict.fromkeys(blocks, every)
+            self.emit(
+                Combinations(blocks, positions, tuples.newest_us[kept], interested[kept])
+            )
 
     def _extend(self, tree: ProbeTree, tuples: Tuples, origin: Role) -> None:
         """Fill the role of a node, and go on from there."""
@@ -152,24 +160,18 @@ class Probing:
         stem = self.stems[role.stream]
         times = stem.times_us(ids)
         newest = np.maximum(tuples.newest_us[probes], times)
-        deadline = np.minimum(tuples.deadline_us[probes], _deadline(times, tree.window_us))
-        fits = np.flatnonzero(newest < deadline)
+        ends = np.minimum(tuples.deadline_us[probes], deadline(times, tree.window_us))
+        fits = np.flatnonzero(newest < ends)
         if len(fits) < len(ids):
-            probes, ids, newest, deadline = probes[fits], ids[fits], newest[fits], deadline[fits]
+            probes, ids, newest, ends = probes[fits], ids[fits], newest[fits], ends[fits]
         interested = tuples.interested[probes]
         interested &= stem.lineage(ids, role.occurrence, interested.shape[1])
         interested &= tree.mask
-        wanted = np.flatnonzero(interested.any(axis=1))
+        wanted = np.flatnonzero(any_bit(interested))
         if len(wanted) < len(ids):
             probes, ids, interested = probes[wanted], ids[wanted], interested[wanted]
-            newest, deadline = newest[wanted], deadline[wanted]
+            newest, ends = newest[wanted], ends[wanted]
         keys = {ref: tuples.keys[ref].take(probes) for ref in tree.needed if ref in tuples.keys}
         keys |= {ref: stem.key(ids, ref.column) for ref in tree.needed if ref.role == role}
         filled = {other: rows[probes] for other, rows in tuples.ids.items()}
-        return Tuples(filled | {role: ids}, newest, deadline, interested, keys)
-
-
-def _deadline(times_us: IntArray, window_us: int | None) -> IntArray:
-    if window_us is None:
-        return np.full(len(times_us), FOREVER_US)
-    return times_us + window_us
+        return Tuples(filled | {role: ids}, newest, ends, interested, keys)

@@ -165,13 +165,12 @@ class SteM:
         runs = self.runs(with_new=True)
         if len(runs) == 1:
             return runs[0].keys[position].take(ids)
-        first = runs[0].keys[position]
         codes = self._gather(ids, lambda r: r.keys[position].codes, np.empty(len(ids), np.uint64))
         is_valid = None
         if any(run.keys[position].is_valid is not None for run in runs):
             is_valid = self._gather(ids, lambda r: _validity(r.keys[position]), np.empty(len(ids), bool))
         values = None
-        if first.values is not None:
+        if any(run.keys[position].values is not None for run in runs):
             chunks = pa.chunked_array([run.keys[position].values for run in runs])
             values = chunks.take(pa.array(ids)).combine_chunks()
         return KeyColumn(codes, is_valid, values)
@@ -189,7 +188,7 @@ class SteM:
         back[order] = np.arange(len(ids))
         parts = [
             (runs[number], pa.array(ids[run_of == number] - (ends[number] - len(runs[number]))))
-            for number in np.unique(run_of)
+            for number in np.flatnonzero(np.bincount(run_of))
         ]
         where = pa.array(back)
         return [
@@ -203,7 +202,7 @@ class SteM:
             return column(runs[0])[ids]
         ends = np.cumsum(list(map(len, runs)))
         run_of = np.searchsorted(ends, ids, side="right")
-        for number in np.unique(run_of):
+        for number in np.flatnonzero(np.bincount(run_of)):
             chosen = run_of == number
             begin = ends[number] - len(runs[number])
             out[chosen] = column(runs[number])[ids[chosen] - begin]

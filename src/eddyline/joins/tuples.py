@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.keys import KeyColumn
@@ -49,7 +49,3 @@ class Tuples:
             self.interested[rows],
             {ref: key.take(rows) for ref, key in self.keys.items()},
         )
-
-    def with_interest(self, interested: Bitmaps) -> Tuples:
-        """Return the same tuples, wanted by other queries."""
-        return replace(self, interested=interested)

@@ -66,6 +66,10 @@ def set_bits(bitmaps: Bitmaps) -> tuple[IntArray, IntArray]:
     ([0, 0, 2], [1, 3, 0])
 
     """
+    if bitmaps.shape[1] == 1:
+        words = bitmaps[:, 0]
+        if (np.bitwise_count(words) == 1).all():  # the bits below the only one are its slot
+            return np.arange(len(words)), np.bitwise_count(words - np.uint64(1)).astype(np.int64)
     octets = np.ascontiguousarray(bitmaps).view(np.uint8).reshape(-1)
     per_row = bitmaps.shape[1] * 8
     at = np.flatnonzero(octets)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
-from eddyline.joins.tuples import Tuples
 from eddyline.operators.bitmaps import bitmap_of, set_bits, words_for
 
 from tests.unit.joins import oracle
@@ -48,12 +48,12 @@ def run_batches(
     found: dict[int, list[tuple[int, ...]]] = {query.slot: [] for query in queries}
     by_slot = {query.slot: query for query in queries}
 
-    def emit(tuples: Tuples) -> None:
+    def emit(results: Combinations) -> None:
         numbers = {
-            role: join.stems[role.stream].payload(ids, NUMBER)[0].to_pylist()
-            for role, ids in tuples.ids.items()
+            role: results.payload(role, NUMBER).field("number").to_pylist()
+            for role in results.blocks
         }
-        for row, slot in zip(*set_bits(tuples.interested), strict=True):
+        for row, slot in zip(*set_bits(results.interested), strict=True):
             roles = by_slot[int(slot)].roles
             found[int(slot)].append(tuple(numbers[role][row] for role in roles))
 

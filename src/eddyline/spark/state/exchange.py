@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,22 @@ from pyspark.sql.types import (
 )
 
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.spark.state.join_worker import PARTS, STREAM, TASK, TIME
+from eddyline.spark.state.join_worker import PARTS, STEM, TASK, TIME, stem_field
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: Rows are hashed into so many buckets, and buckets are dealt out to tasks.
 BUCKETS = 64
-_OWN_CODE = (BooleanType, IntegralType, DateType, TimestampType, TimestampNTZType)
+_OWN_CODE = (
+    BooleanType,
+    IntegralType,
+    FloatType,
+    DoubleType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
 
 
 @dataclass(frozen=True)
@@ -46,32 +54,46 @@ class JoinKey:
     compared_as: DataType
 
     @property
+    def name(self) -> str:
+        """Identifies the key in files."""
+        return f"{self.column}:{self.compared_as.simpleString()}"
+
+    @property
     def is_hashed(self) -> bool:
         """Whether values are too large to be their own code."""
-        return not isinstance(self.compared_as, (*_OWN_CODE, FloatType, DoubleType))
+        return not isinstance(self.compared_as, _OWN_CODE)
 
 
 @dataclass(frozen=True)
-class StreamExchange:
-    """How rows of one stream travel to the join tasks.
+class StemExchange:
+    """How rows travel to one SteM.
 
     Parameters
     ----------
+    number
+        Of the SteM.
     stream
-        The stream.
+        The stream whose rows it holds.
     keys
         Its key columns.
     partition
-        Position of the key column whose value decides the task.
+        Position of the key column whose value decides the task; None sends every row to task 0.
     payload
         The columns that results are made of.
 
     """
 
+    number: int
     stream: StreamInfo
     keys: tuple[JoinKey, ...]
-    partition: int
+    partition: int | None
     payload: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Identifies the SteM in files and from plan to plan."""
+        key = "*" if self.partition is None else self.keys[self.partition].name
+        return f"{self.stream.name}/{key}"
 
     def key(self, position: int) -> Column:
         """Return a key as it is compared: 0.0 for -0.0."""
@@ -79,17 +101,22 @@ class StreamExchange:
         column = self.stream.column(key.column).cast(key.compared_as)
         return column + F.lit(0.0) if isinstance(key.compared_as, DoubleType) else column
 
+    def task(self, tasks: int) -> Column:
+        """Return the task that joins a row."""
+        if self.partition is None or tasks == 1:
+            return F.lit(0)
+        bucket = F.pmod(F.xxhash64(self.key(self.partition)), F.lit(BUCKETS))
+        return F.floor(bucket * tasks / BUCKETS).cast("int")
+
     def struct(self) -> Column:
-        """Return keys, hashes and stored columns as one struct; NULL for rows of other streams."""
+        """Return keys, hashes and stored columns as one struct."""
         fields = []
         for position, key in enumerate(self.keys):
             fields.append(self.key(position).alias(f"k{position}"))
             if key.is_hashed:
                 fields.append(F.xxhash64(self.key(position)).alias(f"h{position}"))
         stored = [self.stream.column(name).alias(name) for name in self.payload]
-        fields.append(F.struct(*stored).alias("row"))
-        is_own = F.col(SOURCE) == self.stream.number
-        return F.when(is_own, F.struct(*fields)).alias(f"s{self.stream.number}")
+        return F.struct(*fields, F.struct(*stored).alias("row"))
 
     def time_us(self) -> Column:
         """Return the event time in microseconds."""
@@ -97,35 +124,58 @@ class StreamExchange:
         return F.unix_micros(self.stream.column(self.stream.time).cast("timestamp"))
 
 
-def exchange(df: DataFrame, parts: Column, streams: Sequence[StreamExchange], tasks: int) -> DataFrame:
+def exchange(
+    df: DataFrame, stems: Sequence[StemExchange], parts: Sequence[Column], tasks: int
+) -> DataFrame:
     """Send matched rows to the tasks that join them.
 
     Parameters
     ----------
     df
         `SOURCE`, and a struct for each stream.
+    stems
+        How rows travel to each SteM.
     parts
-        The numbers of the query roles that want each row.
-    streams
-        How rows of each stream travel.
+        For each SteM, the numbers of the query roles that want a row there; a row with none is not
+        sent.
     tasks
         Number of tasks.
 
     """
-    bucket = _by_stream(streams, lambda own: F.pmod(F.xxhash64(own.key(own.partition)), F.lit(BUCKETS)))
-    task = (bucket * F.lit(tasks) / F.lit(BUCKETS)).cast("int") if tasks > 1 else F.lit(0)
-    columns = [
-        task.alias(TASK),
-        F.col(SOURCE).alias(STREAM),
-        _by_stream(streams, StreamExchange.time_us).alias(TIME),
-        parts.alias(PARTS),
-        *[own.struct() for own in streams],
-    ]
-    return df.select(*columns).repartitionById(tasks, F.col(TASK))
+    stem = F.col(STEM)
+
+    def of_stem(make: Callable[[StemExchange], Column]) -> Column:
+        column = F.lit(None)
+        for own in stems:
+            column = F.when(stem == own.number, make(own)).otherwise(column)
+        return column
+
+    if _is_one_stem_per_stream(stems):
+        of_source = F.lit(None)
+        for own in stems:
+            of_source = F.when(F.col(SOURCE) == own.stream.number, F.lit(own.number)).otherwise(
+                of_source
+            )
+        numbered = df.withColumn(STEM, of_source)
+    else:
+        numbers = F.filter(
+            F.array(
+                *[F.when(F.col(SOURCE) == own.stream.number, F.lit(own.number)) for own in stems]
+            ),
+            lambda number: number.isNotNull(),
+        )
+        numbered = df.withColumn(STEM, F.explode(numbers))
+    by_number = dict(zip([own.number for own in stems], parts, strict=True))
+    sent = numbered.withColumn(PARTS, of_stem(lambda own: by_number[own.number]))
+    sent = sent.filter(F.size(PARTS) > 0)
+    return sent.select(
+        of_stem(lambda own: own.task(tasks)).alias(TASK),
+        STEM,
+        of_stem(StemExchange.time_us).alias(TIME),
+        PARTS,
+        *[F.when(stem == own.number, own.struct()).alias(stem_field(own.number)) for own in stems],
+    ).repartitionById(tasks, F.col(TASK))
 
 
-def _by_stream(streams, make) -> Column:
-    column = F.lit(None)
-    for own in streams:
-        column = F.when(F.col(SOURCE) == own.stream.number, make(own)).otherwise(column)
-    return column
+def _is_one_stem_per_stream(stems: Sequence[StemExchange]) -> bool:
+    return len({own.stream.number for own in stems}) == len(stems)

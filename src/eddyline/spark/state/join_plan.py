@@ -30,13 +30,15 @@ def part_number(query: int, role: int) -> int:
 
 
 @dataclass(frozen=True)
-class StreamLayout:
-    """How rows of a stream cross to the workers.
+class StemLayout:
+    """A SteM as tasks see it: the rows of one stream, dealt out to tasks by one of its keys.
 
     Parameters
     ----------
-    number
-        Of the stream.
+    name
+        Identifies the SteM in files and from plan to plan.
+    keys
+        Names of the key columns.
     hashed
         For each key column, whether a hash crosses beside the value.
     occurrences
@@ -46,7 +48,8 @@ class StreamLayout:
 
     """
 
-    number: int
+    name: str
+    keys: tuple[str, ...]
     hashed: tuple[bool, ...]
     occurrences: int
     payload: pa.Schema
@@ -54,7 +57,7 @@ class StreamLayout:
 
 @dataclass(frozen=True)
 class JoinPart:
-    """A role of a query: which rows with its number stand for.
+    """A role of a query: what a row with its number stands for.
 
     Parameters
     ----------
@@ -71,35 +74,6 @@ class JoinPart:
 
 
 @dataclass(frozen=True)
-class SpacePlan:
-    """The joins of one space: queries that share SteMs.
-
-    Parameters
-    ----------
-    name
-        Of the space.
-    queries
-        In the form in which the join plane knows them.
-    keys
-        By slot, the number of the query and how often it was resumed.
-    parts
-        By part number.
-    layouts
-        By stream number.
-    files
-        Containers of earlier micro-batches, by task.
-
-    """
-
-    name: str
-    queries: tuple[JoinQuery, ...]
-    keys: Mapping[int, tuple[int, int]]
-    parts: Mapping[int, JoinPart]
-    layouts: Mapping[int, StreamLayout]
-    files: Mapping[int, tuple[StateFile, ...]]
-
-
-@dataclass(frozen=True)
 class JoinPlan:
     """Everything that the tasks of a micro-batch need.
 
@@ -109,12 +83,24 @@ class JoinPlan:
         The micro-batch.
     state, results
         Folders to write to.
-    space
-        The joins.
+    queries
+        In the form in which the join plane knows them; their streams are positions in `stems`.
+    slot_keys
+        By slot, the number of a query and how often it was resumed.
+    parts
+        By part number.
+    stems
+        All SteMs.
+    files
+        Containers of earlier micro-batches, by task.
 
     """
 
     batch: int
     state: pathlib.Path
     results: pathlib.Path
-    space: SpacePlan
+    queries: tuple[JoinQuery, ...]
+    slot_keys: Mapping[int, tuple[int, int]]
+    parts: Mapping[int, JoinPart]
+    stems: tuple[StemLayout, ...]
+    files: Mapping[int, tuple[StateFile, ...]]

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eddyline.joins.combinations import Combinations
 from eddyline.joins.plan import Role
-from eddyline.joins.stem import SteM
-from eddyline.joins.tuples import Tuples
 from eddyline.operators.bitmaps import set_bits
 from eddyline.spark.state.state_file import StateFileError
 
@@ -46,8 +45,6 @@ class ResultWriter:
         Of the results of the micro-batch.
     roles
         All roles that queries have, with the columns that results keep of them.
-    stems
-        The SteMs, by stream number, whose rows the results are made of.
     numbers
         By slot, the number of each query.
 
@@ -57,34 +54,30 @@ class ResultWriter:
         self,
         folder: pathlib.Path,
         roles: Mapping[Role, pa.Schema],
-        stems: Mapping[int, SteM],
         numbers: Mapping[int, int],
     ) -> None:
         self._path = folder / f"join-{uuid.uuid4().hex[:12]}.parquet"
         self._roles = dict(sorted(roles.items()))
-        self._stems = stems
         self._numbers = np.full(max(numbers, default=0) + 1, -1, dtype=np.int32)
         self._numbers[list(numbers)] = list(numbers.values())
         self._writer: pq.ParquetWriter | None = None
         #: Results so far, by query number.
         self.counts: dict[int, int] = {}
 
-    def write(self, tuples: Tuples) -> None:
-        """Write combinations with the queries that they interest."""
-        rows, slots = set_bits(tuples.interested)
-        offsets = np.zeros(len(tuples) + 1, dtype=np.int32)
-        np.cumsum(np.bincount(rows, minlength=len(tuples)), out=offsets[1:])
+    def write(self, results: Combinations) -> None:
+        """Write results with the numbers of their queries."""
+        rows, slots = set_bits(results.interested)
+        offsets = np.zeros(len(results) + 1, dtype=np.int32)
+        np.cumsum(np.bincount(rows, minlength=len(results)), out=offsets[1:])
         numbers = self._numbers[slots]
         for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
             self.counts[int(number)] = self.counts.get(int(number), 0) + int(count)
         columns = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers, pa.int32()))]
         for role, schema in self._roles.items():
-            fields = list(schema)
-            if role in tuples.ids:
-                payload = self._stems[role.stream].payload(tuples.ids[role], schema)
-                columns.append(pa.StructArray.from_arrays(payload, fields=fields))
+            if role in results.blocks:
+                columns.append(results.payload(role, schema))
             else:
-                columns.append(pa.nulls(len(tuples), pa.struct(fields)))
+                columns.append(pa.nulls(len(results), pa.struct(list(schema))))
         names = [QUERIES, *map(role_field, self._roles)]
         self._write_batch(pa.RecordBatch.from_arrays(columns, names))
 

@@ -1,4 +1,4 @@
-"""Containers of join state: immutable files of Arrow sections, one section for each stream.
+"""Containers of join state: immutable files of Arrow sections, one section for each SteM.
 
 A task writes one container for the rows of a micro-batch, and one whenever it merges several. The
 driver knows every container by a `StateFile`, which travels in the note of the task and is kept in
@@ -31,7 +31,7 @@ class StateFileError(EngineError):
 
 @dataclass(frozen=True)
 class Section:
-    """The rows of one stream in a container.
+    """The rows of one SteM in a container.
 
     Parameters
     ----------
@@ -41,9 +41,11 @@ class Section:
         Number of rows.
     oldest_us, newest_us
         Smallest and largest event time.
+    keys
+        Names of the key columns.
     slots
-        For each occurrence of the stream in a query, which query a bit of the lineage stands for:
-        by slot, the query's number and how often it was resumed.
+        Which query a bit of the lineage stands for: by slot, the query's number and how often it
+        was resumed.
 
     """
 
@@ -52,27 +54,22 @@ class Section:
     rows: int
     oldest_us: int
     newest_us: int
-    slots: Mapping[int, Mapping[int, tuple[int, int]]]
+    keys: tuple[str, ...]
+    slots: Mapping[int, tuple[int, int]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
-        slots = {
-            str(occurrence): {str(slot): list(key) for slot, key in keys.items()}
-            for occurrence, keys in self.slots.items()
-        }
         return {
             "at": [self.offset, self.length, self.rows, self.oldest_us, self.newest_us],
-            "slots": slots,
+            "keys": list(self.keys),
+            "slots": {str(slot): list(key) for slot, key in self.slots.items()},
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Section:
         """Read what `to_dict` wrote."""
-        slots = {
-            int(occurrence): {int(slot): (key[0], key[1]) for slot, key in keys.items()}
-            for occurrence, keys in plain["slots"].items()
-        }
-        return cls(*plain["at"], slots)
+        slots = {int(slot): (key[0], key[1]) for slot, key in plain["slots"].items()}
+        return cls(*plain["at"], tuple(plain["keys"]), slots)
 
 
 @dataclass(frozen=True)
@@ -85,12 +82,12 @@ class StateFile:
         File name below the folder of join state; never used twice.
     batch
         The micro-batch that wrote it.
-    space, task
-        Which task of which space its rows belong to.
+    task
+        The task that its rows belong to.
     size, checksum
         Bytes, and their CRC-32.
     sections
-        By stream number.
+        By name of the SteM.
     tier
         How often its rows were merged.
 
@@ -98,11 +95,10 @@ class StateFile:
 
     name: str
     batch: int
-    space: str
     task: int
     size: int
     checksum: int
-    sections: Mapping[int, Section]
+    sections: Mapping[str, Section]
     tier: int = 0
 
     @property
@@ -116,11 +112,10 @@ class StateFile:
             "layout": LAYOUT,
             "name": self.name,
             "batch": self.batch,
-            "space": self.space,
             "task": self.task,
             "size": self.size,
             "checksum": self.checksum,
-            "sections": {str(n): section.to_dict() for n, section in self.sections.items()},
+            "sections": {name: section.to_dict() for name, section in self.sections.items()},
             "tier": self.tier,
         }
 
@@ -133,7 +128,7 @@ class StateFile:
                 f"layout {LAYOUT}; open the engine with the release that wrote it, or begin a new "
                 f"engine in another folder"
             )
-        sections = {int(n): Section.from_dict(given) for n, given in plain["sections"].items()}
+        sections = {name: Section.from_dict(given) for name, given in plain["sections"].items()}
         rest = {k: v for k, v in plain.items() if k not in ("layout", "sections")}
         return cls(**rest, sections=sections)
 
@@ -145,15 +140,15 @@ class SectionRows:
     columns: pa.RecordBatch
     oldest_us: int
     newest_us: int
-    slots: Mapping[int, Mapping[int, tuple[int, int]]]
+    keys: tuple[str, ...]
+    slots: Mapping[int, tuple[int, int]]
 
 
 def write_container(
     folder: pathlib.Path,
-    rows: Mapping[int, SectionRows],
+    rows: Mapping[str, SectionRows],
     *,
     batch: int,
-    space: str,
     task: int,
     tier: int = 0,
 ) -> StateFile:
@@ -164,17 +159,17 @@ def write_container(
     folder
         Of the join state.
     rows
-        By stream number.
-    batch, space, task, tier
+        By name of the SteM.
+    batch, task, tier
         As in `StateFile`.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> rows = SectionRows(pa.record_batch({"a": [1, 2]}), 5, 6, {})
-    >>> written = write_container(folder, {0: rows}, batch=3, space="k", task=0)
-    >>> read_section(folder, written, 0)["a"].to_pylist()
+    >>> rows = SectionRows(pa.record_batch({"a": [1, 2]}), 5, 6, (), {})
+    >>> written = write_container(folder, {"light": rows}, batch=3, task=0)
+    >>> read_section(folder, written, "light")["a"].to_pylist()
     [1, 2]
 
     """
@@ -182,14 +177,14 @@ def write_container(
     sink = pa.BufferOutputStream()
     sink.write(_MAGIC + LAYOUT.to_bytes(8, "little"))
     sections = {}
-    for stream, given in rows.items():
+    for stem, given in rows.items():
         sink.write(b"\0" * (-sink.tell() % _ALIGNMENT))
         begin = sink.tell()
         with pa.ipc.new_stream(sink, given.columns.schema) as writer:
             writer.write_batch(given.columns)
         length, count = sink.tell() - begin, given.columns.num_rows
-        sections[stream] = Section(
-            begin, length, count, given.oldest_us, given.newest_us, given.slots
+        sections[stem] = Section(
+            begin, length, count, given.oldest_us, given.newest_us, given.keys, given.slots
         )
     content = sink.getvalue()
     path = folder / name
@@ -205,7 +200,7 @@ def write_container(
             f"cannot write join state to {path}: {error.strerror or error}; free some space or "
             f"grant access, then start the engine again: nothing is lost"
         ) from error
-    return StateFile(name, batch, space, task, content.size, zlib.crc32(content), sections, tier)
+    return StateFile(name, batch, task, content.size, zlib.crc32(content), sections, tier)
 
 
 def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
@@ -224,9 +219,9 @@ def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
     return content
 
 
-def read_section(folder: pathlib.Path, file: StateFile, stream: int) -> pa.RecordBatch:
-    """Return the rows of one stream without copying them."""
-    return section_of(open_container(folder, file), file.sections[stream])
+def read_section(folder: pathlib.Path, file: StateFile, stem: str) -> pa.RecordBatch:
+    """Return the rows of one SteM without copying them."""
+    return section_of(open_container(folder, file), file.sections[stem])
 
 
 def section_of(content: pa.Buffer, section: Section) -> pa.RecordBatch:

@@ -1,0 +1,82 @@
+"""Results of joins on their way to whoever stores them: positions in blocks of rows.
+
+A row is in many results. A block holds the rows that results of a slice are made of, so that their
+columns are gathered from the SteM once, and results are positions in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.arrays import Bitmaps, IntArray
+from eddyline.joins.plan import Role
+from eddyline.joins.stem import SteM
+
+
+@dataclass
+class RowBlock:
+    """Rows of one SteM.
+
+    Parameters
+    ----------
+    stem
+        The SteM.
+    ids
+        Ids of the rows there.
+
+    """
+
+    stem: SteM
+    ids: IntArray
+    _struct: pa.StructArray | None = field(default=None, repr=False)
+
+    def payload(self, schema: pa.Schema) -> pa.StructArray:
+        """Return stored columns of the rows; always asked for with the same schema."""
+        if self._struct is None:
+            columns = self.stem.payload(self.ids, schema)
+            self._struct = pa.StructArray.from_arrays(columns, fields=list(schema))
+        return self._struct
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """Results of some queries over the same roles.
+
+    Parameters
+    ----------
+    blocks, positions
+        For each role, the rows it may have, and which of them it has in each result.
+    newest_us
+        Event time of the youngest row of each result.
+    interested
+        Bitmap of the queries that each is a result of; none is empty.
+
+    """
+
+    blocks: Mapping[Role, RowBlock]
+    positions: Mapping[Role, IntArray]
+    newest_us: IntArray
+    interested: Bitmaps
+
+    def __len__(self) -> int:
+        return len(self.newest_us)
+
+    def ids(self, role: Role) -> IntArray:
+        """Return the row ids of a role."""
+        ids: IntArray = self.blocks[role].ids[self.positions[role]]
+        return ids
+
+    def payload(self, role: Role, schema: pa.Schema) -> pa.StructArray:
+        """Return stored columns of the rows of a role."""
+        return self.blocks[role].payload(schema).take(pa.array(self.positions[role]))
+
+
+def any_bit(bitmaps: Bitmaps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return for each row whether a bit is set."""
+    if bitmaps.shape[1] == 1:
+        return bitmaps[:, 0] != 0
+    return np.asarray(bitmaps.any(axis=1))

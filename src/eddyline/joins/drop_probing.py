@@ -1,0 +1,209 @@
+"""Drop-probing: new rows ask every SteM whether they have a partner, before anything is combined.
+
+A row that has no partner in some SteM is of no use to the queries that need one; when no query is
+left, the row is dropped and no further SteM is asked. That makes the probes pipelined filters, so
+their order is decided by the policies that order filters. A role further down the tree is asked for
+the rows of its parent: if none of them has a partner, the path to it has dropped the row.
+
+References
+----------
+Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, sections 8.1 and 8.2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eddyline.arrays import Bitmap, IntArray
+from eddyline.joins.combinations import Combinations, any_bit
+from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
+from eddyline.joins.join_tree import Node, largest_window
+from eddyline.joins.match_lists import MatchLists, RowSet, deadline, find_matches, or_by_group
+from eddyline.joins.plan import KeyRef, Role
+from eddyline.joins.stem import SteM
+from eddyline.operators.bitmaps import bitmap_of, overlap
+
+SLICE_ROWS = 1 << 14
+
+
+@dataclass
+class UnitCounts:
+    """What asking one SteM came to: rows of the root that asked, and those that were kept."""
+
+    seen: int = 0
+    passed: int = 0
+    elapsed_us: float = 0.0
+
+
+@dataclass
+class DropProbing:
+    """Joins new rows of one role, for all acyclic queries.
+
+    Parameters
+    ----------
+    root
+        The role.
+    nodes
+        The join tree, parents first.
+    words
+        Number of words in bitmaps of queries.
+
+    """
+
+    root: Role
+    nodes: Sequence[Node]
+    words: int
+    _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Prepare what does not depend on the rows."""
+        queries = {query.slot: query for node in self.nodes for query in node.queries}
+        self._mask = bitmap_of(queries, self.words)
+        self._masks = [bitmap_of((q.slot for q in n.queries), self.words) for n in self.nodes]
+        self._window_us = largest_window(list(queries.values()), self.root)
+        self._needed = {
+            number: tuple(
+                dict.fromkeys(
+                    binding.source
+                    for node in self.nodes
+                    if node.parent == number
+                    for binding in node.step.bindings
+                )
+            )
+            for number in range(-1, len(self.nodes))
+        }
+
+    def run(
+        self,
+        stems: Mapping[int, SteM],
+        order: Sequence[int],
+        emit: Callable[[Combinations], None],
+    ) -> list[UnitCounts]:
+        """Join the new rows; return what each node dropped.
+
+        Parameters
+        ----------
+        stems
+            By stream number.
+        order
+            Order in which nodes are asked; a node whose parent comes later waits for it.
+        emit
+            Called with results.
+
+        """
+        counts = [UnitCounts() for _ in self.nodes]
+        stem = stems[self.root.stream]
+        if stem.new is None:
+            return counts
+        wanted = np.flatnonzero(overlap(stem.new.lineage[self.root.occurrence], self._mask))
+        for begin in range(0, len(wanted), SLICE_ROWS):
+            self._run_slice(stems, wanted[begin : begin + SLICE_ROWS], order, emit, counts)
+        return counts
+
+    def _run_slice(
+        self,
+        stems: Mapping[int, SteM],
+        rows: IntArray,
+        order: Sequence[int],
+        emit: Callable[[Combinations], None],
+        counts: list[UnitCounts],
+    ) -> None:
+        stem = stems[self.root.stream]
+        new = stem.new
+        assert new is not None
+        times = new.times_us[rows]
+        root = RowSet(
+            stem,
+            rows + stem.first_new_id,
+            times,
+            deadline(times, self._window_us),
+            new.lineage[self.root.occurrence][rows] & self._mask,
+            {ref: new.keys[ref.column].take(rows) for ref in self._needed[-1]},
+        )
+        lists: dict[int, MatchLists] = {}
+        for number in with_parents_first(order, [node.parent for node in self.nodes]):
+            began = time.perf_counter()
+            seen = overlap(root.interested, self._masks[number])
+            if seen.any():
+                self._ask(number, root, stems, lists)
+                counts[number].seen += int(seen.sum())
+                counts[number].passed += int(any_bit(root.interested[seen]).sum())
+            counts[number].elapsed_us += (time.perf_counter() - began) * 1e6
+        sizes = {number: len(own) for number, own in lists.items()}
+        smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))
+        expansion = self._expansion(with_parents_first(smallest_first, self._parents()))
+        Expansion(root, self.root, self.nodes, lists, emit).run(expansion)
+
+    def _parents(self) -> list[int]:
+        return [node.parent for node in self.nodes]
+
+    def _expansion(self, order: Sequence[int]) -> ExpansionNode:
+        key = tuple(order)
+        if key not in self._expansions:
+            self._expansions[key] = plan_expansion(self.root, self.nodes, order, self.words)
+        return self._expansions[key]
+
+    def _ask(
+        self, number: int, root: RowSet, stems: Mapping[int, SteM], lists: dict[int, MatchLists]
+    ) -> None:
+        """Probe the SteM of a node, and drop rows that have no partner there."""
+        node, mask = self.nodes[number], self._masks[number]
+        if node.parent != -1 and node.parent not in lists:
+            return  # no row of the parent was found for these queries
+        parent = root if node.parent == -1 else lists[node.parent].distinct
+        if not len(parent.ids):
+            return
+        sources = {binding.column: binding.source for binding in node.step.bindings}
+        lists[number] = find_matches(
+            parent,
+            stems[node.role.stream],
+            node.step.pattern,
+            [sources[column] for column in node.step.pattern],
+            mask,
+            node.role.occurrence,
+            node.window_us,
+            node.role < self.root,
+            self._needed[number],
+            np.flatnonzero(overlap(parent.interested, mask)),
+        )
+        self._drop(number, root, lists, mask)
+
+    def _drop(
+        self, number: int, root: RowSet, lists: dict[int, MatchLists], mask: Bitmap
+    ) -> None:
+        """Take queries away from rows without a partner, from a node up to the root."""
+        while True:
+            parent = self.nodes[number].parent
+            rows = root if parent == -1 else lists[parent].distinct
+            own = lists[number]
+            has = or_by_group(own.interested, own.parents, len(rows.ids))
+            rows.interested &= has | ~mask
+            if parent == -1:
+                return
+            lists[parent].interested &= rows.interested[lists[parent].rows]
+            number = parent
+
+
+def with_parents_first(order: Sequence[int], parents: Sequence[int]) -> list[int]:
+    """Return an order in which every node comes after its parent; otherwise as given.
+
+    Examples
+    --------
+    >>> with_parents_first([2, 0, 1], parents=[-1, -1, 1])
+    [1, 2, 0]
+
+    """
+    placed: list[int] = []
+
+    def place(number: int) -> None:
+        if number != -1 and number not in placed:
+            place(parents[number])
+            placed.append(number)
+
+    for number in order:
+        place(number)
+    return placed

@@ -1,0 +1,175 @@
+"""Match lists: which stored rows each row of a parent joins, found by one probe and kept.
+
+They are the factorised result of a join: output generation only combines them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eddyline.arrays import Bitmap, Bitmaps, IntArray
+from eddyline.joins.combinations import any_bit
+from eddyline.joins.keys import KeyColumn
+from eddyline.joins.plan import KeyRef
+from eddyline.joins.stem import SteM
+
+FOREVER_US = int(np.iinfo(np.int64).max)
+_RADIX_MAX = 1 << 16
+
+
+@dataclass
+class RowSet:
+    """Distinct rows in one role.
+
+    Parameters
+    ----------
+    stem, ids
+        The rows.
+    times_us, deadline_us
+        Event time of each, and when it leaves its window.
+    interested
+        Queries that may still have a result with each row; shrinks as probes find no partners.
+    keys
+        Key columns that probes search with.
+
+    """
+
+    stem: SteM
+    ids: IntArray
+    times_us: IntArray
+    deadline_us: IntArray
+    interested: Bitmaps
+    keys: dict[KeyRef, KeyColumn]
+
+
+@dataclass
+class MatchLists:
+    """For each row of a parent, the rows that it joins in one role.
+
+    Parameters
+    ----------
+    parents
+        Position of the parent row of each match, ascending.
+    offsets
+        Where the matches of each parent row begin.
+    rows
+        Position in `distinct` of the row of each match.
+    interested
+        Queries that each match may be part of a result of.
+    distinct
+        The rows that matches consist of.
+
+    """
+
+    parents: IntArray
+    offsets: IntArray
+    rows: IntArray
+    interested: Bitmaps
+    distinct: RowSet
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+
+def deadline(times_us: IntArray, window_us: int | None) -> IntArray:
+    """Return when rows leave their window."""
+    if window_us is None:
+        return np.full(len(times_us), FOREVER_US)
+    return times_us + window_us
+
+
+def or_by_group(bitmaps: Bitmaps, groups: IntArray, count: int) -> Bitmaps:
+    """Return for each group the union of its bitmaps; groups are ascending.
+
+    Examples
+    --------
+    >>> bitmaps = np.array([[1], [2], [4]], dtype=np.uint64)
+    >>> or_by_group(bitmaps, np.array([0, 0, 2]), 3).ravel().tolist()
+    [3, 0, 4]
+
+    """
+    union = np.zeros((count, bitmaps.shape[1]), dtype=np.uint64)
+    if len(groups):
+        begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+        union[groups[begins]] = np.bitwise_or.reduceat(bitmaps, begins, axis=0)
+    return union
+
+
+def find_matches(
+    parent: RowSet,
+    stem: SteM,
+    pattern: tuple[int, ...],
+    sources: list[KeyRef],
+    mask: Bitmap,
+    occurrence: int,
+    window_us: int | None,
+    with_new: bool,
+    key_columns: tuple[KeyRef, ...],
+    probing: IntArray,
+) -> MatchLists:
+    """Probe a SteM with rows of a parent.
+
+    Parameters
+    ----------
+    parent
+        The rows that probe.
+    stem, pattern, sources
+        The SteM, the searched columns, and the parent's key columns with their values.
+    mask
+        The queries that this probe serves.
+    occurrence, window_us
+        The role of the rows found, and their window.
+    with_new
+        Whether rows of this micro-batch count.
+    key_columns
+        Key columns of the rows found that further probes search with.
+    probing
+        Positions of the parent rows that probe.
+
+    """
+    keys = [parent.keys[ref].take(probing) for ref in sources]
+    found = list(stem.probe(pattern, keys, with_new))
+    if found:
+        parents = probing[np.concatenate([probes for probes, _ in found])]
+        ids = np.concatenate([rows for _, rows in found])
+    else:
+        parents = ids = np.zeros(0, dtype=np.int64)
+    times = stem.times_us(ids)
+    ends = deadline(times, window_us)
+    fits = np.maximum(parent.times_us[parents], times) < np.minimum(
+        parent.deadline_us[parents], ends
+    )
+    interested = stem.lineage(ids, occurrence, len(mask))
+    interested &= parent.interested[parents]
+    interested &= mask
+    fits &= any_bit(interested)
+    kept = np.flatnonzero(fits)
+    if len(kept) < len(ids):
+        parents, ids, times = parents[kept], ids[kept], times[kept]
+        ends, interested = ends[kept], interested[kept]
+    order = _order_by(parents, len(parent.ids))
+    if order is not None:
+        parents, ids, times = parents[order], ids[order], times[order]
+        ends, interested = ends[order], interested[order]
+    offsets = np.zeros(len(parent.ids) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(parents, minlength=len(parent.ids)), out=offsets[1:])
+    if not key_columns:  # nothing hangs below: every match may count as a row of its own
+        distinct = RowSet(stem, ids, times, ends, interested, {})
+        return MatchLists(parents, offsets, np.arange(len(ids)), interested, distinct)
+    unique, first, rows = np.unique(ids, return_index=True, return_inverse=True)
+    by_row = np.argsort(rows, kind="stable")
+    union = or_by_group(interested[by_row], rows[by_row], len(unique))
+    columns = {ref: stem.key(unique, ref.column) for ref in key_columns} if len(ids) else {}
+    distinct = RowSet(stem, unique, times[first], ends[first], union, columns)
+    return MatchLists(parents, offsets, rows, interested, distinct)
+
+
+def _order_by(parents: IntArray, count: int) -> IntArray | None:
+    """Return the stable order by parent; None if matches are in order."""
+    if len(parents) < 2 or (parents[1:] >= parents[:-1]).all():
+        return None
+    if count <= _RADIX_MAX:
+        return np.argsort(parents.astype(np.uint16), kind="stable")
+    return np.argsort(parents, kind="stable")

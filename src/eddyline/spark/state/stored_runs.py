@@ -1,0 +1,141 @@
+"""Runs as sections of containers, and the cache of those that this worker process has mapped.
+
+Idle workers are handed out in turn, so a worker that missed some micro-batches maps their files
+before it probes. Mapping does not copy; indexes are built when first probed.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.arrays import Bitmaps
+from eddyline.joins.keys import KeyColumn
+from eddyline.joins.run import Run
+from eddyline.joins.stem import SteM
+from eddyline.spark.common.worker_cache import WorkerCache
+from eddyline.spark.state.join_plan import JoinPlan, StemLayout
+from eddyline.spark.state.state_file import (
+    Section,
+    SectionRows,
+    StateFile,
+    open_container,
+    section_of,
+)
+from eddyline.spark.state.stored_lineage import SlotKeys, from_column, to_column, translate
+
+SECTIONS_MAX = 4_096
+_TIME, _ROW = "time_us", "row"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A section in the memory of this process.
+
+    Parameters
+    ----------
+    keys
+        Its key columns, by name.
+    run
+        Its rows, with the keys in the order in which they were written and without lineage.
+    lineage
+        By occurrence, as it was written.
+
+    """
+
+    keys: tuple[str, ...]
+    run: Run
+    lineage: Mapping[int, Bitmaps]
+
+
+_sections: WorkerCache[tuple[str, str, str], StoredRun] = WorkerCache(SECTIONS_MAX)
+
+
+def to_section(run: Run, stem: StemLayout, slot_keys: SlotKeys) -> SectionRows:
+    """Return a run in the form in which containers hold it."""
+    columns: dict[str, pa.Array] = {_TIME: pa.array(run.times_us)}
+    for number, key in enumerate(run.keys):
+        columns[f"c{number}"] = pa.array(key.codes)
+        if key.values is not None:
+            columns[f"k{number}"] = key.values
+        if key.is_valid is not None:
+            columns[f"v{number}"] = pa.array(key.is_valid)
+    for occurrence, bitmaps in run.lineage.items():
+        columns[f"l{occurrence}"] = to_column(bitmaps)
+    columns[_ROW] = run.payload.to_struct_array()
+    oldest_us, newest_us = int(run.times_us.min()), int(run.times_us.max())
+    return SectionRows(pa.record_batch(columns), oldest_us, newest_us, stem.keys, slot_keys)
+
+
+def remember(folder: pathlib.Path, file: StateFile, stem: StemLayout, run: Run) -> None:
+    """Keep a run that this process has just written."""
+    stored = StoredRun(stem.keys, replace(run, lineage={}), run.lineage)
+    _sections.put((str(folder), file.name, stem.name), stored)
+
+
+def recall(plan: JoinPlan, task: int, words: int) -> dict[int, SteM]:
+    """Return the SteMs of a task, from this process's memory or from files."""
+    stems = {number: SteM([]) for number in range(len(plan.stems))}
+    for file in plan.files.get(task, ()):
+        for number, layout in enumerate(plan.stems):
+            section = file.sections.get(layout.name)
+            if section is not None:
+                stored = _stored_run(plan.state, file, layout.name)
+                run = _for_plan(stored, section, layout, plan.slot_keys, words)
+                stems[number].old.append(run)
+    return stems
+
+
+def _stored_run(folder: pathlib.Path, file: StateFile, stem: str) -> StoredRun:
+    stored = _sections.get((str(folder), file.name, stem))
+    if stored is None:
+        content = open_container(folder, file)
+        for name, section in file.sections.items():
+            found = _from_section(section_of(content, section), section)
+            _sections.put((str(folder), file.name, name), found)
+            stored = found if name == stem else stored
+    assert stored is not None
+    return stored
+
+
+def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
+    names = set(rows.schema.names)
+    keys = []
+    for number in range(len(section.keys)):
+        is_valid = None
+        if f"v{number}" in names:
+            is_valid = rows[f"v{number}"].to_numpy(zero_copy_only=False)
+        values = rows[f"k{number}"] if f"k{number}" in names else None
+        keys.append(KeyColumn(rows[f"c{number}"].to_numpy(), is_valid, values))
+    lineage = {}
+    while f"l{len(lineage)}" in names:
+        lineage[len(lineage)] = from_column(rows[f"l{len(lineage)}"])
+    payload = pa.RecordBatch.from_struct_array(rows[_ROW])
+    return StoredRun(section.keys, Run(keys, rows[_TIME].to_numpy(), {}, payload), lineage)
+
+
+def _for_plan(
+    stored: StoredRun, section: Section, layout: StemLayout, slot_keys: SlotKeys, words: int
+) -> Run:
+    """Return a stored run with the keys and the lineage that the current plan expects.
+
+    A key column that its rows were stored without belongs to queries that came later and do not
+    want them: it is NULL.
+    """
+    count = len(stored.run)
+    lineage = {
+        occurrence: translate(stored.lineage[occurrence], section.slots, slot_keys, words)
+        if occurrence in stored.lineage
+        else np.zeros((count, words), dtype=np.uint64)
+        for occurrence in range(layout.occurrences)
+    }
+    if stored.keys == layout.keys:
+        return replace(stored.run, lineage=lineage)
+    by_name = dict(zip(stored.keys, stored.run.keys, strict=True))
+    absent = KeyColumn(np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=bool))
+    keys = [by_name.get(name, absent) for name in layout.keys]
+    return Run(keys, stored.run.times_us, lineage, stored.run.payload)

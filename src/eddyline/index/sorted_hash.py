@@ -1,4 +1,4 @@
-"""A hash index in two arrays: rows sorted by the high bits of their hash, and where each value begins.
+"""A hash index in two arrays: rows in the order of their hashes, and where each address begins.
 
 One access pattern is served, the one it was built for. Building sorts addresses of at most as many
 bits as there are rows, 16 bits at a time, which NumPy does by radix sort.
@@ -63,8 +63,8 @@ class SortedHash(Index):
     @property
     def bytes(self) -> int:
         """Memory that the index takes beyond the rows, in bytes."""
-        arrays = [self._order, self._hashes, self._offsets, *self._codes]
-        return sum(array.nbytes for array in arrays)
+        codes = sum(column.nbytes for column in self._codes)
+        return self._order.nbytes + self._hashes.nbytes + self._offsets.nbytes + codes
 
     def ranges(self, codes: Sequence[Codes]) -> Ranges:
         """Return one range for each probe whose address is taken."""

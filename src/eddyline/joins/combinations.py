@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import Bitmaps, IntArray
+from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.plan import Role
 from eddyline.joins.stem import SteM
 
@@ -75,8 +75,9 @@ class Combinations:
         return self.blocks[role].payload(schema).take(pa.array(self.positions[role]))
 
 
-def any_bit(bitmaps: Bitmaps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def any_bit(bitmaps: Bitmaps) -> BoolArray:
     """Return for each row whether a bit is set."""
     if bitmaps.shape[1] == 1:
-        return bitmaps[:, 0] != 0
+        is_set: BoolArray = bitmaps[:, 0] != 0
+        return is_set
     return np.asarray(bitmaps.any(axis=1))

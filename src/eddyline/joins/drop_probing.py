@@ -18,25 +18,41 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eddyline.arrays import Bitmap, IntArray
+from eddyline.arrays import Bitmap, BoolArray, FloatArray, IntArray
 from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
 from eddyline.joins.join_tree import Node, largest_window
 from eddyline.joins.match_lists import MatchLists, RowSet, deadline, find_matches, or_by_group
-from eddyline.joins.plan import KeyRef, Role
+from eddyline.joins.plan import Role
+from eddyline.joins.probe_order import ProbeOrder, with_parents_first
 from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of, overlap
+from eddyline.ordering import Change
 
-SLICE_ROWS = 1 << 14
+SLICE_ROWS = 1 << 12
 
 
 @dataclass
-class UnitCounts:
-    """What asking one SteM came to: rows of the root that asked, and those that were kept."""
+class SliceCounts:
+    """What asking the SteMs came to, for each node of the tree.
 
-    seen: int = 0
-    passed: int = 0
-    elapsed_us: float = 0.0
+    Parameters
+    ----------
+    seen, passed
+        Rows of the root that asked, and those of them that some query still wanted afterwards.
+    elapsed_us
+        Time that the probes took.
+
+    """
+
+    seen: IntArray
+    passed: IntArray
+    elapsed_us: FloatArray
+
+    @classmethod
+    def zeros(cls, nodes: int) -> SliceCounts:
+        """Return counts of nothing."""
+        return cls(np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes))
 
 
 @dataclass
@@ -51,12 +67,20 @@ class DropProbing:
         The join tree, parents first.
     words
         Number of words in bitmaps of queries.
+    order
+        In which order SteMs are asked.
+    slice_rows
+        Rows that take the same order.
 
     """
 
     root: Role
     nodes: Sequence[Node]
     words: int
+    order: ProbeOrder
+    slice_rows: int = SLICE_ROWS
+    #: Every change of the order since the last call of `take_changes`.
+    _changes: list[Change] = field(default_factory=list)
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -77,46 +101,62 @@ class DropProbing:
             for number in range(-1, len(self.nodes))
         }
 
-    def run(
-        self,
-        stems: Mapping[int, SteM],
-        order: Sequence[int],
-        emit: Callable[[Combinations], None],
-    ) -> list[UnitCounts]:
-        """Join the new rows; return what each node dropped.
+    def run(self, stems: Mapping[int, SteM], emit: Callable[[Combinations], None]) -> None:
+        """Join the new rows.
 
         Parameters
         ----------
         stems
             By stream number.
-        order
-            Order in which nodes are asked; a node whose parent comes later waits for it.
         emit
             Called with results.
 
         """
-        counts = [UnitCounts() for _ in self.nodes]
         stem = stems[self.root.stream]
         if stem.new is None:
-            return counts
+            return
         wanted = np.flatnonzero(overlap(stem.new.lineage[self.root.occurrence], self._mask))
-        for begin in range(0, len(wanted), SLICE_ROWS):
-            self._run_slice(stems, wanted[begin : begin + SLICE_ROWS], order, emit, counts)
-        return counts
+        for begin in range(0, len(wanted), self.slice_rows):
+            rows = wanted[begin : begin + self.slice_rows]
+            counts = self._run_slice(stems, rows, emit)
+            sample = rows[self.order.sample(len(rows))]
+            drops = self._profile(stems, sample) if len(sample) else None
+            change = self.order.learn(
+                len(rows), counts.seen, counts.passed, counts.elapsed_us, drops
+            )
+            if change is not None:
+                self._changes.append(change)
+
+    def take_changes(self) -> list[Change]:
+        """Return the changes of the order since the last call."""
+        changes, self._changes = self._changes, []
+        return changes
 
     def _run_slice(
-        self,
-        stems: Mapping[int, SteM],
-        rows: IntArray,
-        order: Sequence[int],
-        emit: Callable[[Combinations], None],
-        counts: list[UnitCounts],
-    ) -> None:
-        stem = stems[self.root.stream]
+        self, stems: Mapping[int, SteM], rows: IntArray, emit: Callable[[Combinations], None]
+    ) -> SliceCounts:
+        counts = SliceCounts.zeros(len(self.nodes))
+        root = self._root_rows(stems[self.root.stream], rows)
+        lists: dict[int, MatchLists] = {}
+        for number in self.order.current:
+            began = time.perf_counter()
+            seen = overlap(root.interested, self._masks[number])
+            if seen.any():
+                self._ask(number, root, stems, lists)
+                counts.seen[number] = seen.sum()
+                counts.passed[number] = any_bit(root.interested[seen]).sum()
+            counts.elapsed_us[number] = (time.perf_counter() - began) * 1e6
+        sizes = {number: len(own) for number, own in lists.items()}
+        smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))
+        expansion = self._expansion(with_parents_first(smallest_first, self._parents()))
+        Expansion(root, self.root, self.nodes, lists, emit).run(expansion)
+        return counts
+
+    def _root_rows(self, stem: SteM, rows: IntArray) -> RowSet:
         new = stem.new
         assert new is not None
         times = new.times_us[rows]
-        root = RowSet(
+        return RowSet(
             stem,
             rows + stem.first_new_id,
             times,
@@ -124,19 +164,23 @@ class DropProbing:
             new.lineage[self.root.occurrence][rows] & self._mask,
             {ref: new.keys[ref.column].take(rows) for ref in self._needed[-1]},
         )
-        lists: dict[int, MatchLists] = {}
-        for number in with_parents_first(order, [node.parent for node in self.nodes]):
-            began = time.perf_counter()
-            seen = overlap(root.interested, self._masks[number])
-            if seen.any():
-                self._ask(number, root, stems, lists)
-                counts[number].seen += int(seen.sum())
-                counts[number].passed += int(any_bit(root.interested[seen]).sum())
-            counts[number].elapsed_us += (time.perf_counter() - began) * 1e6
-        sizes = {number: len(own) for number, own in lists.items()}
-        smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))
-        expansion = self._expansion(with_parents_first(smallest_first, self._parents()))
-        Expansion(root, self.root, self.nodes, lists, emit).run(expansion)
+
+    def _profile(self, stems: Mapping[int, SteM], rows: IntArray) -> BoolArray:
+        """Return for some rows which nodes drop them, each asked as if it were the first."""
+        drops = np.zeros((len(rows), len(self.nodes)), dtype=bool)
+        for number, node in enumerate(self.nodes):
+            root = self._root_rows(stems[self.root.stream], rows)
+            lists: dict[int, MatchLists] = {}
+            path = [number]
+            while self.nodes[path[0]].parent != -1:
+                path.insert(0, self.nodes[path[0]].parent)
+            for step in path:
+                self._ask(step, root, stems, lists)
+            # Queries that do not need the node do not count.
+            asked = self._root_rows(stems[self.root.stream], rows).interested
+            own = bitmap_of((query.slot for query in node.queries), self.words)
+            drops[:, number] = any_bit(asked & own) & ~any_bit(root.interested & own)
+        return drops
 
     def _parents(self) -> list[int]:
         return [node.parent for node in self.nodes]
@@ -172,9 +216,7 @@ class DropProbing:
         )
         self._drop(number, root, lists, mask)
 
-    def _drop(
-        self, number: int, root: RowSet, lists: dict[int, MatchLists], mask: Bitmap
-    ) -> None:
+    def _drop(self, number: int, root: RowSet, lists: dict[int, MatchLists], mask: Bitmap) -> None:
         """Take queries away from rows without a partner, from a node up to the root."""
         while True:
             parent = self.nodes[number].parent
@@ -186,24 +228,3 @@ class DropProbing:
                 return
             lists[parent].interested &= rows.interested[lists[parent].rows]
             number = parent
-
-
-def with_parents_first(order: Sequence[int], parents: Sequence[int]) -> list[int]:
-    """Return an order in which every node comes after its parent; otherwise as given.
-
-    Examples
-    --------
-    >>> with_parents_first([2, 0, 1], parents=[-1, -1, 1])
-    [1, 2, 0]
-
-    """
-    placed: list[int] = []
-
-    def place(number: int) -> None:
-        if number != -1 and number not in placed:
-            place(parents[number])
-            placed.append(number)
-
-    for number in order:
-        place(number)
-    return placed

@@ -74,7 +74,9 @@ def plan_expansion(
         for query in nodes[number].queries:
             needs[query.slot].append(number)
 
-    def make(number: int, slots: list[int], depth: int, filled: dict[Role, int | None]) -> ExpansionNode:
+    def make(
+        number: int, slots: list[int], depth: int, filled: dict[Role, int | None]
+    ) -> ExpansionNode:
         done = [slot for slot in slots if len(needs[slot]) == depth]
         node = ExpansionNode(
             number,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from eddyline.joins.combinations import Combinations
+from eddyline.joins.cyclic import CyclicProbing, same_shape
 from eddyline.joins.drop_probing import DropProbing
 from eddyline.joins.join_tree import merge_trees
-from eddyline.joins.plan import JoinQuery, Role, Step, default_order, plan_probes, words_of
-from eddyline.joins.probing import Probing, ProbeTree, StepCounts
+from eddyline.joins.plan import JoinQuery, Role, words_of
+from eddyline.joins.probe_order import ProbeOrder
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
+from eddyline.ordering import Change, Policy, Tickets
 
 
 class Join:
@@ -22,25 +24,36 @@ class Join:
         The queries; streams that stand in several of them share one SteM.
     stems
         By stream number, the rows of earlier micro-batches.
+    policy
+        Decides in which order rows ask SteMs. Default: `Tickets`.
+    seed
+        For whatever the policy draws.
 
     """
 
     def __init__(
-        self, queries: Sequence[JoinQuery], stems: Mapping[int, SteM] | None = None
+        self,
+        queries: Sequence[JoinQuery],
+        stems: Mapping[int, SteM] | None = None,
+        policy: Policy | None = None,
+        seed: int | None = None,
     ) -> None:
         words = words_of(queries)
         roles = sorted({role for query in queries for role in query.roles})
         self.stems = {role.stream: SteM([]) for role in roles} | dict(stems or {})
         self._trees: list[DropProbing] = []
-        self._sequences: list[ProbeTree] = []
+        self._cyclic: list[CyclicProbing] = []
         for role in roles:
             nodes, cyclic = merge_trees([q for q in queries if role in q.roles], role)
             if nodes:
-                self._trees.append(DropProbing(role, nodes, words))
-            if cyclic:
-                self._sequences.append(_sequence(cyclic, role, words))
-        #: Work of each step of cyclic queries so far.
-        self.counts: dict[Step, StepCounts] = {}
+                order = ProbeOrder(
+                    policy or Tickets(),
+                    [node.parent for node in nodes],
+                    [len(node.queries) for node in nodes],
+                    seed=seed,
+                )
+                self._trees.append(DropProbing(role, nodes, words, order))
+            self._cyclic += [CyclicProbing(role, own, words) for own in same_shape(cyclic)]
 
     def run(self, new: Mapping[int, Run], emit: Callable[[Combinations], None]) -> None:
         """Join the rows of a micro-batch with each other and with all earlier ones; keep them.
@@ -56,14 +69,12 @@ class Join:
         for stream, run in new.items():
             self.stems[stream].new = run
         for tree in self._trees:
-            tree.run(self.stems, range(len(tree.nodes)), emit)
-        probing = Probing(self.stems, emit, self.counts)
-        for sequence in self._sequences:
-            probing.run(sequence)
+            tree.run(self.stems, emit)
+        for cyclic in self._cyclic:
+            cyclic.run(self.stems, emit)
         for stem in self.stems.values():
             stem.keep_new()
 
-
-def _sequence(queries: Sequence[JoinQuery], origin: Role, words: int) -> ProbeTree:
-    orders = {(query.slot, origin): default_order(query, origin) for query in queries}
-    return ProbeTree.of(plan_probes(queries, orders)[origin], words)
+    def take_changes(self) -> list[tuple[Role, Change]]:
+        """Return the changes of probe orders since the last call, with the role of the new rows."""
+        return [(tree.root, change) for tree in self._trees for change in tree.take_changes()]

@@ -119,10 +119,12 @@ def _to_codes(values: pa.Array) -> Codes:
     if pa.types.is_floating(values.type):
         floats = values.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0  # -0.0 becomes 0.0
         floats[np.isnan(floats)] = np.nan
-        return floats.view(np.uint64) * _MULTIPLIER
+        codes: Codes = floats.view(np.uint64) * _MULTIPLIER
+        return codes
     if pa.types.is_boolean(values.type) or pa.types.is_date32(values.type):
         values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int8())
     elif not pa.types.is_integer(values.type):
         values = values.cast(pa.int64())
     numbers = values.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers.view(np.uint64) * _MULTIPLIER
+    multiplied: Codes = numbers.view(np.uint64) * _MULTIPLIER
+    return multiplied

@@ -132,14 +132,29 @@ class SteM:
             if len(ids):
                 yield (probes if valid is None else valid[probes]), ids
 
+    def count(self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool) -> IntArray:
+        """Return the number of candidates of each probe; more than its matches, if anything."""
+        counts = np.zeros(len(keys[0]), dtype=np.int64)
+        for run in self.runs(with_new):
+            ranges = run.index(pattern).ranges([key.codes for key in keys])
+            np.add.at(counts, ranges.probes, ranges.counts)
+        return counts
+
+    def every_row(self, probes: int, with_new: bool) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield all rows for every probe, in slices of bounded size."""
+        rows = sum(map(len, self.runs(with_new)))
+        per_slice = max(1, CANDIDATES_MAX // max(rows, 1))
+        for begin in range(0, probes if rows else 0, per_slice):
+            count = min(per_slice, probes - begin)
+            self.counts.candidates += count * rows
+            yield np.repeat(np.arange(begin, begin + count), rows), np.tile(np.arange(rows), count)
+
     def _matches(
         self, run: Run, pattern: Pattern, keys: Sequence[KeyColumn], ranges: Ranges, base: int
     ) -> tuple[IntArray, IntArray]:
         probes, positions = ranges.expand()
         self.counts.candidates += len(probes)
-        rows, is_equal = run.index(pattern).confirm(
-            positions, [key.codes[probes] for key in keys]
-        )
+        rows, is_equal = run.index(pattern).confirm(positions, [key.codes[probes] for key in keys])
         probes, rows = probes[is_equal], rows[is_equal]
         for position, key in zip(pattern, keys, strict=True):
             if key.values is not None:
@@ -168,7 +183,9 @@ class SteM:
         codes = self._gather(ids, lambda r: r.keys[position].codes, np.empty(len(ids), np.uint64))
         is_valid = None
         if any(run.keys[position].is_valid is not None for run in runs):
-            is_valid = self._gather(ids, lambda r: _validity(r.keys[position]), np.empty(len(ids), bool))
+            is_valid = self._gather(
+                ids, lambda r: _validity(r.keys[position]), np.empty(len(ids), bool)
+            )
         values = None
         if any(run.keys[position].values is not None for run in runs):
             chunks = pa.chunked_array([run.keys[position].values for run in runs])
@@ -196,7 +213,9 @@ class SteM:
             for field in schema
         ]
 
-    def _gather(self, ids: IntArray, column: Callable[[Run], NDArray[Any]], out: NDArray[Any]) -> Any:
+    def _gather(
+        self, ids: IntArray, column: Callable[[Run], NDArray[Any]], out: NDArray[Any]
+    ) -> Any:
         runs = self.runs(with_new=True)
         if len(runs) == 1:
             return column(runs[0])[ids]
@@ -228,7 +247,7 @@ def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:
 
 
 def _slices(ranges: Sequence[Ranges], count: int) -> Iterator[tuple[int, int]]:
-    """Yield stretches of probes with a bounded number of candidates; a single probe may exceed it."""
+    """Yield stretches of probes with a bounded number of candidates; one probe may exceed it."""
     per_probe = np.zeros(count, dtype=np.int64)
     for given in ranges:
         np.add.at(per_probe, given.probes, given.counts)

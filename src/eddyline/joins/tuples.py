@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eddyline.arrays import Bitmaps, BoolArray, IntArray
+from eddyline.arrays import Bitmaps, IntArray
 from eddyline.joins.keys import KeyColumn
 from eddyline.joins.plan import KeyRef, Role
 
@@ -38,10 +38,8 @@ class Tuples:
     def __len__(self) -> int:
         return len(self.newest_us)
 
-    def take(self, rows: IntArray | BoolArray) -> Tuples:
-        """Return some of the tuples, by position or by mask."""
-        if rows.dtype == bool:
-            rows = rows.nonzero()[0]
+    def take(self, rows: IntArray) -> Tuples:
+        """Return some of the tuples."""
         return Tuples(
             {role: ids[rows] for role, ids in self.ids.items()},
             self.newest_us[rows],

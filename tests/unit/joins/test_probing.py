@@ -17,7 +17,6 @@ from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
 from eddyline.operators.bitmaps import bitmap_of, set_bits, words_for
-
 from tests.unit.joins import oracle
 from tests.unit.joins.oracle import Row
 

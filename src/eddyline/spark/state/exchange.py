@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.state.join_worker import PARTS, STEM, TASK, TIME, stem_field
+from eddyline.sql.placeholders import display_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,24 +40,24 @@ _OWN_CODE = (
 
 @dataclass(frozen=True)
 class JoinKey:
-    """A key column of a stream.
+    """A key of a stream.
 
     Parameters
     ----------
-    column
-        Name of the column.
+    text
+        An expression over the stream, as Spark SQL.
     compared_as
         Type in which it is compared with the columns of other streams.
 
     """
 
-    column: str
+    text: str
     compared_as: DataType
 
     @property
     def name(self) -> str:
         """Identifies the key in files."""
-        return f"{self.column}:{self.compared_as.simpleString()}"
+        return f"{display_text(self.text)}:{self.compared_as.simpleString()}"
 
     @property
     def is_hashed(self) -> bool:
@@ -98,7 +99,7 @@ class StemExchange:
     def key(self, position: int) -> Column:
         """Return a key as it is compared: 0.0 for -0.0."""
         key = self.keys[position]
-        column = self.stream.column(key.column).cast(key.compared_as)
+        column = self.stream.expression(key.text).cast(key.compared_as)
         return column + F.lit(0.0) if isinstance(key.compared_as, DoubleType) else column
 
     def task(self, tasks: int) -> Column:

@@ -72,7 +72,7 @@ class JoinNote:
 
         Examples
         --------
-        >>> JoinNote.merge([JoinNote(counts={1: 2}, rows=5), JoinNote(counts={1: 1}, rows=3)]).counts
+        >>> JoinNote.merge([JoinNote(counts={1: 2}), JoinNote(counts={1: 1})]).counts
         {1: 3}
 
         """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.joins.plan import JoinQuery
+from eddyline.joins.plan import JoinQuery, Role
 from eddyline.spark.state.state_file import StateFile
 
 #: A number for each role of a query is needed where rows carry the queries that want them.
@@ -89,6 +89,8 @@ class JoinPlan:
         By slot, the number of a query and how often it was resumed.
     parts
         By part number.
+    role_fields
+        For each role, the name of the struct that holds its rows in results.
     stems
         All SteMs.
     files
@@ -102,5 +104,6 @@ class JoinPlan:
     queries: tuple[JoinQuery, ...]
     slot_keys: Mapping[int, tuple[int, int]]
     parts: Mapping[int, JoinPart]
+    role_fields: Mapping[Role, str]
     stems: tuple[StemLayout, ...]
     files: Mapping[int, tuple[StateFile, ...]]

@@ -24,8 +24,8 @@ from eddyline.spark.common.side_channel import pack
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
 from eddyline.spark.state.result_writer import ResultWriter
-from eddyline.spark.state.stored_runs import recall, remember, to_section
 from eddyline.spark.state.state_file import write_container
+from eddyline.spark.state.stored_runs import recall, remember, to_section
 
 #: Columns of the rows that tasks receive; those of a SteM are in a struct named by `stem_field`.
 TASK, STEM, TIME, PARTS = "task", "stem", "time_us", "parts"
@@ -52,9 +52,9 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         if len(wanted):
             new[number] = rows.to_run(plan.stems[number], lineage, wanted)
     join = Join(plan.queries, recall(plan, arrivals.task, words))
-    roles = {role: plan.stems[role.stream].payload for q in plan.queries for role in q.roles}
+    schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
     numbers = {slot: key[0] for slot, key in plan.slot_keys.items()}
-    writer = ResultWriter(plan.results, roles, numbers)
+    writer = ResultWriter(plan.results, plan.role_fields, schemas, numbers)
     join.run(new, writer.write)
     results, added = writer.close(), []
     if new:

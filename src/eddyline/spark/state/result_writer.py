@@ -24,18 +24,6 @@ from eddyline.spark.state.state_file import StateFileError
 QUERIES = "queries"
 
 
-def role_field(role: Role) -> str:
-    """Return the name of the struct that holds the rows of a role.
-
-    Examples
-    --------
-    >>> role_field(Role(2, 0)), role_field(Role(2, 1))
-    ('s2_0', 's2_1')
-
-    """
-    return f"s{role.stream}_{role.occurrence}"
-
-
 class ResultWriter:
     """Writes the results of one task.
 
@@ -44,7 +32,9 @@ class ResultWriter:
     folder
         Of the results of the micro-batch.
     roles
-        All roles that queries have, with the columns that results keep of them.
+        For each role that queries have, the name of its struct.
+    schemas
+        For each struct, the columns that results keep.
     numbers
         By slot, the number of each query.
 
@@ -53,11 +43,13 @@ class ResultWriter:
     def __init__(
         self,
         folder: pathlib.Path,
-        roles: Mapping[Role, pa.Schema],
+        roles: Mapping[Role, str],
+        schemas: Mapping[str, pa.Schema],
         numbers: Mapping[int, int],
     ) -> None:
         self._path = folder / f"join-{uuid.uuid4().hex[:12]}.parquet"
-        self._roles = dict(sorted(roles.items()))
+        self._roles = roles
+        self._schemas = dict(sorted(schemas.items()))
         self._numbers = np.full(max(numbers, default=0) + 1, -1, dtype=np.int32)
         self._numbers[list(numbers)] = list(numbers.values())
         self._writer: pq.ParquetWriter | None = None
@@ -73,12 +65,13 @@ class ResultWriter:
         for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
             self.counts[int(number)] = self.counts.get(int(number), 0) + int(count)
         columns = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers, pa.int32()))]
-        for role, schema in self._roles.items():
-            if role in results.blocks:
-                columns.append(results.payload(role, schema))
+        filled = {self._roles[role]: role for role in results.blocks}
+        for name, schema in self._schemas.items():
+            if name in filled:
+                columns.append(results.payload(filled[name], schema))
             else:
                 columns.append(pa.nulls(len(results), pa.struct(list(schema))))
-        names = [QUERIES, *map(role_field, self._roles)]
+        names = [QUERIES, *self._schemas]
         self._write_batch(pa.RecordBatch.from_arrays(columns, names))
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:

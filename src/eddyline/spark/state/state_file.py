@@ -68,8 +68,9 @@ class Section:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Section:
         """Read what `to_dict` wrote."""
+        offset, length, rows, oldest_us, newest_us = plain["at"]
         slots = {int(slot): (key[0], key[1]) for slot, key in plain["slots"].items()}
-        return cls(*plain["at"], tuple(plain["keys"]), slots)
+        return cls(offset, length, rows, oldest_us, newest_us, tuple(plain["keys"]), slots)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
             is_valid = rows[f"v{number}"].to_numpy(zero_copy_only=False)
         values = rows[f"k{number}"] if f"k{number}" in names else None
         keys.append(KeyColumn(rows[f"c{number}"].to_numpy(), is_valid, values))
-    lineage = {}
+    lineage: dict[int, Bitmaps] = {}
     while f"l{len(lineage)}" in names:
         lineage[len(lineage)] = from_column(rows[f"l{len(lineage)}"])
     payload = pa.RecordBatch.from_struct_array(rows[_ROW])

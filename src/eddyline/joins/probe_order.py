@@ -1,0 +1,138 @@
+"""In which order new rows ask the SteMs of a join tree; decided by a policy that orders filters.
+
+To a policy a SteM is a filter: it drops a row that has no partner there for any query. A policy
+that works with profile tuples gets them from a sample of rows that ask every SteM, whether or not
+an earlier one has dropped them. A SteM below another in the tree stands for the path to it.
+
+References
+----------
+Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, section 8.
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 4.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+
+from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.ordering import Change, Evidence, Policy
+from eddyline.ordering.tickets import Tickets
+from eddyline.profile import CostModel
+
+COST_MIN_US = 1e-3
+
+
+class ProbeOrder:
+    """The order of one join tree.
+
+    Parameters
+    ----------
+    policy
+        An example of the policy; this order gets a copy of its own.
+    parents
+        For each node, the node that it is probed from; -1 for the root.
+    weights
+        For each node, the number of queries that it serves.
+    order
+        The order to begin with.
+    seed
+        For whatever the policy draws.
+
+    Examples
+    --------
+    >>> order = ProbeOrder(Tickets(), parents=[-1, -1], weights=[1, 1])
+    >>> rows = np.array([1000, 1000]), np.array([900, 100])
+    >>> change = order.learn(1000, *rows, elapsed_us=np.array([50.0, 50.0]))
+    >>> order.current
+    [1, 0]
+
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        parents: Sequence[int],
+        weights: Sequence[int],
+        order: Sequence[int] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._policy = copy.deepcopy(policy)
+        self._parents = list(parents)
+        self._costs = [CostModel() for _ in parents]
+        self._policy.start(len(self._parents), order, seed)
+        if isinstance(self._policy, Tickets):
+            self._policy.weigh(weights)
+
+    @property
+    def current(self) -> list[int]:
+        """The order of the next slice: as the policy says, but parents before children."""
+        return with_parents_first(self._policy.order, self._parents)
+
+    def sample(self, rows: int) -> IntArray:
+        """Return the positions of the rows that should ask every SteM."""
+        share = self._policy.profile_probability
+        if not share or len(self._parents) < 2:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self._policy.rng.random(rows) < share)
+
+    def learn(
+        self,
+        rows: int,
+        seen: IntArray,
+        passed: IntArray,
+        elapsed_us: FloatArray,
+        drops: BoolArray | None = None,
+    ) -> Change | None:
+        """Take a slice into account; return the change if the order is now another.
+
+        Parameters
+        ----------
+        rows
+            Rows of the slice.
+        seen, passed
+            For each node, the rows that asked it, and those that were kept.
+        elapsed_us
+            Time that each took.
+        drops
+            For rows of the sample, which nodes drop them.
+
+        """
+        for cost, asked, elapsed in zip(self._costs, seen, elapsed_us, strict=True):
+            cost.add(int(asked), float(elapsed))
+        if len(self._parents) < 2 or not self._policy.learns:
+            return None
+        count = len(self._parents)
+        tuples = np.zeros((0, count), dtype=bool) if drops is None else drops[drops.any(axis=1)]
+        if self._policy.profile_probability and not len(tuples):
+            return None
+        costs_us = np.array([max(cost.per_row_us, COST_MIN_US) for cost in self._costs])
+        evidence = Evidence(rows, self._policy.order, seen, passed, costs_us, tuples)
+        return self._policy.learn(evidence)
+
+
+def with_parents_first(order: Sequence[int], parents: Sequence[int]) -> list[int]:
+    """Return an order in which every node comes after its parent; otherwise as given.
+
+    Nodes that the order leaves out come last: none may be left out of a join.
+
+    Examples
+    --------
+    >>> with_parents_first([2, 0, 1], parents=[-1, -1, 1])
+    [1, 2, 0]
+    >>> with_parents_first([1], parents=[-1, -1])
+    [1, 0]
+
+    """
+    placed: dict[int, None] = {}
+
+    def place(number: int) -> None:
+        if number != -1 and number not in placed:
+            place(parents[number])
+            placed[number] = None
+
+    for number in (*order, *range(len(parents))):
+        place(number)
+    return list(placed)

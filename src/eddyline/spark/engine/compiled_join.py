@@ -1,0 +1,52 @@
+"""A join of streams that was parsed and checked, in the types of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from eddyline.spark.state.exchange import JoinKey
+
+if TYPE_CHECKING:
+    from eddyline.spark.engine.compiled_query import CompiledQuery
+
+
+class RoleKey(NamedTuple):
+    """A key of one role: position of the role in FROM, and the key."""
+
+    role: int
+    key: JoinKey
+
+
+@dataclass(frozen=True)
+class CompiledJoin:
+    """The streams that a query joins, and how.
+
+    Parameters
+    ----------
+    parts
+        For each stream in FROM, the conditions on it alone, as a query over that stream.
+    equalities
+        Sets of keys that are equal, closed under transitivity; no two of one role in a set.
+    windows_us
+        For each role, how much older than the youngest row of a result its row may be, exclusive.
+
+    """
+
+    parts: tuple[CompiledQuery, ...]
+    equalities: tuple[frozenset[RoleKey], ...]
+    windows_us: tuple[int, ...]
+
+    @property
+    def occurrences(self) -> list[int]:
+        """For each role, how many earlier ones are of the same stream."""
+        streams = [part.query.stream for part in self.parts]
+        return [streams[:position].count(stream) for position, stream in enumerate(streams)]
+
+    def common_key(self) -> Mapping[int, JoinKey] | None:
+        """Return for each role its key in an equality that all roles take part in, if any."""
+        for equal in self.equalities:
+            if len(equal) == len(self.parts):
+                return {role_key.role: role_key.key for role_key in equal}
+        return None

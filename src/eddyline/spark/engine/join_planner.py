@@ -17,6 +17,7 @@ from eddyline.fabric.shared.slots import Slots
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.exchange import JoinKey, StemExchange
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
 from eddyline.spark.state.state_file import StateFile
@@ -112,6 +113,14 @@ class JoinPlanner:
                 fields[role] = role_field(stream, join.occurrences[position])
             join_queries.append(_to_join_query(compiled, slot, roles, exchanges))
         layouts = tuple(stems.layout(exchange) for exchange in exchanges)
+        merges = {task: choose_merges(own) for task, own in files.items()}
+        needed = {
+            query.slot: min(
+                parts[part_number(compiled.number, position)].watermark_us - window_us + 1
+                for position, window_us in enumerate(query.windows_us.values())
+            )
+            for compiled, query in zip(queries, join_queries, strict=True)
+        }
         plan = JoinPlan(
             batch,
             self._folder / "state",
@@ -122,6 +131,8 @@ class JoinPlanner:
             fields,
             layouts,
             files,
+            {task: names for task, names in merges.items() if names},
+            needed,
         )
         return PlannedJoins(plan, tuple(exchanges), tuple(map(tuple, part_numbers)))
 

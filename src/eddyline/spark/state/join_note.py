@@ -15,8 +15,8 @@ class JoinNote:
 
     Parameters
     ----------
-    added
-        Containers written.
+    added, removed
+        Containers written, and the names of those that they replace.
     results
         Result files below the folder of results, with their sizes in bytes.
     counts
@@ -31,6 +31,7 @@ class JoinNote:
     """
 
     added: tuple[StateFile, ...] = ()
+    removed: tuple[str, ...] = ()
     results: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[int, int] = field(default_factory=dict)
     rows: int = 0
@@ -43,6 +44,7 @@ class JoinNote:
         """Return plain values that fit into JSON."""
         return {
             "added": [file.to_dict() for file in self.added],
+            "removed": list(self.removed),
             "results": dict(self.results),
             "counts": {str(number): count for number, count in self.counts.items()},
             "rows": self.rows,
@@ -57,6 +59,7 @@ class JoinNote:
         """Read what `to_dict` wrote."""
         return cls(
             tuple(StateFile.from_dict(file) for file in plain["added"]),
+            tuple(plain["removed"]),
             plain["results"],
             {int(number): count for number, count in plain["counts"].items()},
             plain["rows"],
@@ -79,6 +82,7 @@ class JoinNote:
         listed = list(notes)
         return cls(
             tuple(file for note in listed for file in note.added),
+            tuple(name for note in listed for name in note.removed),
             {name: size for note in listed for name, size in note.results.items()},
             _sum(note.counts for note in listed),
             sum(note.rows for note in listed),

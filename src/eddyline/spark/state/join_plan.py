@@ -95,6 +95,10 @@ class JoinPlan:
         All SteMs.
     files
         Containers of earlier micro-batches, by task.
+    merges
+        Names of the containers that each task should merge into one.
+    needed_since_us
+        By slot, the oldest event time that the query may still join.
 
     """
 
@@ -107,3 +111,5 @@ class JoinPlan:
     role_fields: Mapping[Role, str]
     stems: tuple[StemLayout, ...]
     files: Mapping[int, tuple[StateFile, ...]]
+    merges: Mapping[int, tuple[str, ...]]
+    needed_since_us: Mapping[int, int]

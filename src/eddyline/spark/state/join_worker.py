@@ -8,7 +8,7 @@ worker keeps between micro-batches is a cache of files that it has mapped and in
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +19,14 @@ from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import words_of
 from eddyline.joins.run import Run
-from eddyline.operators.bitmaps import bit
+from eddyline.joins.stem import SteM
+from eddyline.operators.bitmaps import WORD_BITS, bit
 from eddyline.spark.common.side_channel import pack
+from eddyline.spark.state.compaction import limits_by_slot, merge_runs
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
 from eddyline.spark.state.result_writer import ResultWriter
-from eddyline.spark.state.state_file import write_container
+from eddyline.spark.state.state_file import StateFile, write_container
 from eddyline.spark.state.stored_runs import recall, remember, to_section
 
 #: Columns of the rows that tasks receive; those of a SteM are in a struct named by `stem_field`.
@@ -43,31 +45,27 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         return
     began = time.perf_counter()
     words = words_of(plan.queries)
-    new: dict[int, Run] = {}
-    late: dict[int, int] = {}
-    for number, rows in arrivals.rows.items():
-        lineage, is_late = rows.lineage(plan, words)
-        late[number] = int(is_late.sum())
-        wanted = np.flatnonzero(np.logical_or.reduce([b.any(axis=1) for b in lineage.values()]))
-        if len(wanted):
-            new[number] = rows.to_run(plan.stems[number], lineage, wanted)
-    join = Join(plan.queries, recall(plan, arrivals.task, words))
+    new, late = _to_runs(plan, arrivals, words)
+    stored = recall(plan, arrivals.task, words)
+    stems = {
+        number: SteM([runs[number] for runs in stored.values() if number in runs])
+        for number in range(len(plan.stems))
+    }
+    join = Join(plan.queries, stems)
     schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
     numbers = {slot: key[0] for slot, key in plan.slot_keys.items()}
     writer = ResultWriter(plan.results, plan.role_fields, schemas, numbers)
     join.run(new, writer.write)
-    results, added = writer.close(), []
-    if new:
-        sections = {
-            plan.stems[number].name: to_section(run, plan.stems[number], plan.slot_keys)
-            for number, run in new.items()
-        }
-        file = write_container(plan.state, sections, batch=plan.batch, task=arrivals.task)
-        added.append(file)
-        for number, run in new.items():
-            remember(plan.state, file, plan.stems[number], run)
+    results = writer.close()
+    added = [_store(plan, arrivals.task, new)] if new else []
+    removed = plan.merges.get(arrivals.task, ())
+    if removed:
+        merged = _merge(plan, [stored[name] for name in removed], words)
+        tier = 1 + max(file.tier for file in plan.files[arrivals.task] if file.name in removed)
+        added += [_store(plan, arrivals.task, merged, tier)] if merged else []
     note = JoinNote(
         tuple(added),
+        removed,
         results,
         writer.counts,
         arrivals.count,
@@ -77,6 +75,45 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         time.perf_counter() - began,
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
+
+
+def _to_runs(
+    plan: JoinPlan, arrivals: Arrivals, words: int
+) -> tuple[dict[int, Run], dict[int, int]]:
+    """Return the rows that some query wants, by SteM, and how many were late."""
+    new: dict[int, Run] = {}
+    late: dict[int, int] = {}
+    for number, rows in arrivals.rows.items():
+        lineage, is_late = rows.lineage(plan, words)
+        late[number] = int(is_late.sum())
+        wanted = np.flatnonzero(np.logical_or.reduce([b.any(axis=1) for b in lineage.values()]))
+        if len(wanted):
+            new[number] = rows.to_run(plan.stems[number], lineage, wanted)
+    return new, late
+
+
+def _store(plan: JoinPlan, task: int, runs: Mapping[int, Run], tier: int = 0) -> StateFile:
+    """Write runs into a container, and keep them in this process's memory."""
+    sections = {
+        plan.stems[number].name: to_section(run, plan.stems[number], plan.slot_keys)
+        for number, run in runs.items()
+    }
+    file = write_container(plan.state, sections, batch=plan.batch, task=task, tier=tier)
+    for number, run in runs.items():
+        remember(plan.state, file, plan.stems[number], run)
+    return file
+
+
+def _merge(plan: JoinPlan, stored: Sequence[Mapping[int, Run]], words: int) -> dict[int, Run]:
+    """Return the runs of several containers as one for each SteM."""
+    limits = limits_by_slot(plan.needed_since_us, words * WORD_BITS)
+    merged = {
+        number: merge_runs(
+            [runs[number] for runs in stored if number in runs], limits, stem.payload
+        )
+        for number, stem in enumerate(plan.stems)
+    }
+    return {number: run for number, run in merged.items() if run is not None}
 
 
 @dataclass(frozen=True)

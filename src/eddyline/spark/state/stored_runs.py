@@ -16,7 +16,6 @@ import pyarrow as pa
 from eddyline.arrays import Bitmaps
 from eddyline.joins.keys import KeyColumn
 from eddyline.joins.run import Run
-from eddyline.joins.stem import SteM
 from eddyline.spark.common.worker_cache import WorkerCache
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
 from eddyline.spark.state.state_file import (
@@ -77,17 +76,25 @@ def remember(folder: pathlib.Path, file: StateFile, stem: StemLayout, run: Run) 
     _sections.put((str(folder), file.name, stem.name), stored)
 
 
-def recall(plan: JoinPlan, task: int, words: int) -> dict[int, SteM]:
-    """Return the SteMs of a task, from this process's memory or from files."""
-    stems = {number: SteM([]) for number in range(len(plan.stems))}
+def recall(plan: JoinPlan, task: int, words: int) -> dict[str, dict[int, Run]]:
+    """Return the stored rows of a task, from this process's memory or from files.
+
+    By name of the container, then by SteM number; containers come in the order of the plan.
+    """
+    runs: dict[str, dict[int, Run]] = {}
     for file in plan.files.get(task, ()):
-        for number, layout in enumerate(plan.stems):
-            section = file.sections.get(layout.name)
-            if section is not None:
-                stored = _stored_run(plan.state, file, layout.name)
-                run = _for_plan(stored, section, layout, plan.slot_keys, words)
-                stems[number].old.append(run)
-    return stems
+        runs[file.name] = {
+            number: _for_plan(
+                _stored_run(plan.state, file, layout.name),
+                file.sections[layout.name],
+                layout,
+                plan.slot_keys,
+                words,
+            )
+            for number, layout in enumerate(plan.stems)
+            if layout.name in file.sections
+        }
+    return runs
 
 
 def _stored_run(folder: pathlib.Path, file: StateFile, stem: str) -> StoredRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -198,14 +199,15 @@ class EngineQueries:
 
     def _schemas(self) -> Schemas:
         catalogue = self._catalogue
-        return Schemas(
+        schemas = Schemas(
             {name: _types(entry) for name, entry in catalogue.streams.items()},
             {name: _types(entry) for name, entry in catalogue.tables.items()},
             {name: self._compiler.name_for_spark(name) for name in catalogue.functions},
             self._timezone,
         )
+        return self._compiler.with_session_rules(schemas)
 
 
 def _types(entry: StreamEntry | TableEntry) -> dict[str, str]:
-    schema = StructType.fromJson(entry.schema)
+    schema = StructType.fromJson(copy.deepcopy(entry.schema))  # which takes collations out of it
     return {column.name: column.dataType.simpleString() for column in schema}

@@ -76,7 +76,9 @@ def dialect(double_quoted_identifiers: bool) -> Dialect:
 
 
 def to_sql(node: exp.Expression, qualifier: str | None = None) -> str:
-    """Return an expression as Spark SQL. Unlike `Expression.sql`, this does not copy it first.
+    """Return an expression as Spark SQL.
+
+    Unlike `Expression.sql`, this neither copies the expression nor looks for WITH in it.
 
     Parameters
     ----------
@@ -96,4 +98,17 @@ def to_sql(node: exp.Expression, qualifier: str | None = None) -> str:
     if generator is None:
         generator = _of_thread.generator = VerbatimSpark().generator(normalize_functions=False)
     generator.qualifier = qualifier
-    return str(generator.generate(node, copy=False))
+    return str(generator.sql(node))
+
+
+def quoted(name: str) -> str:
+    """Return a name as it is written in SQL.
+
+    Examples
+    --------
+    >>> print(quoted("we`ird"))
+    `we``ird`
+
+    """
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eddyline.sql.dialect import to_sql
+from eddyline.sql.dialect import quoted, to_sql
 from eddyline.sql.names import Source
 from eddyline.sql.placeholders import ROWS, TABLE, escape_braces
 from eddyline.sql.resolve import ResolvedQuery
@@ -82,9 +82,7 @@ def _understood_sql(items: str, query: ResolvedQuery) -> str:
 
 
 def _aliased(source: Source) -> str:
-    return (
-        f"{_placeholder(source)} AS {escape_braces(to_sql(exp.to_identifier(source.alias, True)))}"
-    )
+    return f"{_placeholder(source)} AS {escape_braces(quoted(source.alias))}"
 
 
 def _placeholder(source: Source) -> str:

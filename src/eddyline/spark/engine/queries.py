@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.types import StructType
 
 from eddyline.errors import EngineError
 from eddyline.report.run import QueryState, QueryStates
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
-from eddyline.spark.engine.checks import check_name
+from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.folder import EngineFolder
@@ -209,5 +206,4 @@ class EngineQueries:
 
 
 def _types(entry: StreamEntry | TableEntry) -> dict[str, str]:
-    schema = StructType.fromJson(copy.deepcopy(entry.schema))  # which takes collations out of it
-    return {column.name: column.dataType.simpleString() for column in schema}
+    return {column.name: column.dataType.simpleString() for column in read_schema(entry.schema)}

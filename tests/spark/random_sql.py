@@ -10,7 +10,7 @@ from typing import Any
 
 SCHEMA = (
     "id long, a int, b double, s string, d date, ts timestamp, f boolean, m decimal(10,2), "
-    "x float, n bigint"
+    "x float, n bigint, `we``ird na.me` int, `it's` string"
 )
 ROOMS = "room string, floor int, name string"
 
@@ -18,6 +18,15 @@ ROOMS = "room string, floor int, name string"
 def is_vowel(s: str | None) -> bool | None:
     """Return whether a text begins with a vowel: the Python function that queries call."""
     return None if s is None else s[:1] in "aeiou"
+
+
+def width(s: str | None) -> int | None:
+    """Return the length of a text: a Python function whose answer queries compare."""
+    return None if s is None else len(s)
+
+
+#: The Python functions that queries call, with the types of their answers.
+FUNCTIONS = {"is_vowel": (is_vowel, "boolean"), "width": (width, "int")}
 
 
 def rows(rng: random.Random, count: int, first_id: int) -> list[tuple[Any, ...]]:
@@ -38,15 +47,28 @@ def rows(rng: random.Random, count: int, first_id: int) -> list[tuple[Any, ...]]
             maybe(Decimal(rng.randint(-300, 300)) / 100),
             maybe(rng.choice([0.1, 0.5, math.nan, -2.0])),
             maybe(rng.choice([2**53 + 1, -(2**63), 2**63 - 1, rng.randint(-9, 9)])),
+            maybe(rng.randint(-5, 20)),
+            maybe(rng.choice(["a", "AB", "é", "it's"])),
         )
         for n in range(count)
     ]
 
 
-def predicate(rng: random.Random) -> str:
-    """Return one predicate: value sets, native conditions and Python functions."""
+def predicate(rng: random.Random, ansi: bool = True) -> str:
+    """Return one predicate: value sets, native conditions and Python functions.
+
+    Without `ansi`, also comparisons of texts with other types, which could fail under ANSI.
+    """
     sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
     day = f"2024-01-{rng.randint(1, 28):02}"
+    low, high = rng.randint(-5, 5), rng.randint(5, 20)
+    kinds = [_plain(rng, sign, day), _called(rng, sign), _odd(rng, sign, low, high)]
+    if not ansi:
+        kinds.append(_text(rng, sign, day))
+    return rng.choice(kinds)
+
+
+def _plain(rng: random.Random, sign: str, day: str) -> str:
     return rng.choice(
         [
             f"a {sign} {rng.randint(-5, 20)}",
@@ -81,18 +103,95 @@ def predicate(rng: random.Random) -> str:
             "upper(s) = 'AB'",
             "s <=> NULL",
             "a <> 0 AND 10 / a > 2",
-            "is_vowel(s)",
-            "NOT is_vowel(s)",
             "coalesce(a, 7) > 6",
         ]
     )
 
 
-def condition(rng: random.Random, depth: int = 2) -> str:
+def _called(rng: random.Random, sign: str) -> str:
+    """Return a test of a Python function's answer, also next to what could fail on a row."""
+    return rng.choice(
+        [
+            "is_vowel(s)",
+            "NOT is_vowel(s)",
+            f"is_vowel(s) = {rng.choice(['true', 'false'])}",
+            f"is_vowel(S) <> {rng.choice(['true', 'false'])}",
+            f"is_vowel(s) IS {rng.choice(['', 'NOT '])}{rng.choice(['TRUE', 'FALSE', 'NULL'])}",
+            f"is_vowel(s) <=> {rng.choice(['true', 'NULL'])}",
+            f"width(s) {sign} {rng.choice(['1', '0.5', '1e0', 'NULL'])}",
+            f"WIDTH(s) IN ({rng.choice(['1', '1.0, 2.5', '1e0', '2, NULL', 'NULL'])})",
+            f"width(s) NOT IN ({rng.choice(['1', '1.0, 2.5', '1e0', '2, NULL'])})",
+            "width(s) BETWEEN 1 AND 1.5",
+            "width(s) NOT BETWEEN 1 AND NULL",
+            "(a <> 0 AND 10 / a > 2) OR is_vowel(s)",
+            "a = 0 OR 10 / a > 2 OR width(s) = 1",
+            "a <> 0 AND (10 / a > 2 OR is_vowel(s))",
+            "a <> 0 AND (width(string(10 / a)) > 3 OR is_vowel(s))",
+            "a = 0 OR (10 / a > 2 AND is_vowel(s))",
+            "is_vowel(s) OR 10 / a > 2",
+        ]
+    )
+
+
+def _odd(rng: random.Random, sign: str, low: int, high: int) -> str:
+    """Return a predicate in another letter case, with odd names, guards or constants."""
+    return rng.choice(
+        [
+            f"A {sign} {low}",
+            f"A + 0 {sign} {low}",
+            f"E.A * 2 {sign} b",
+            "LENGTH(S) > 1",
+            f"`we``ird na.me` {sign} {high}",
+            f"`WE``IRD NA.ME` + 1 {sign} a",
+            f"`it's` {sign} 'it''s'",
+            "upper(`it's`) = \"IT'S\"",
+            "CASE WHEN a <> 0 THEN 10 / a > 2 ELSE f END",
+            "CASE a WHEN 1 THEN f WHEN NULL THEN true END",
+            "if(a = 0, NULL, 10 / a > 2)",
+            "a = 0 OR 10 / a > 2",
+            "NULL OR a > 3",
+            "(f AND NULL) OR a < 3",
+            f"a {sign} NULL",
+            "a IN (NULL)",
+            f"a BETWEEN NULL AND {high}",
+            f"a NOT BETWEEN {low} AND NULL",
+            f"{rng.choice(['TRUE', 'FALSE'])} AND a {sign} {low}",
+            f"TRUE = (a {sign} {low})",
+            "f IS NOT TRUE",
+            "a <=> b",
+            "NOT (a <=> NULL)",
+        ]
+    )
+
+
+def _text(rng: random.Random, sign: str, day: str) -> str:
+    """Return a comparison of a text with another type."""
+    return rng.choice(
+        [
+            f"a {sign} '5'",
+            f"a {sign} 'x'",
+            "a IN ('1', '2', 'x')",
+            "a NOT IN ('1', 'x')",
+            f"d {sign} '2024-1-5'",
+            f"d IN ('{day}', 'x')",
+            f"ts IN ('{day}', '{day} 12:00:00')",
+            f"ts {sign} '{day}'",
+            f"s {sign} 5",
+            "s IN (1, 2)",
+            f"f {sign} 'true'",
+            f"m {sign} '1.5'",
+            f"b {sign} '0.5'",
+            f"10 / a {sign} 2",
+            "f = 1",
+        ]
+    )
+
+
+def condition(rng: random.Random, depth: int = 2, ansi: bool = True) -> str:
     """Return predicates joined by AND, OR and NOT."""
     if depth == 0 or rng.random() < 0.3:
-        return predicate(rng)
-    parts = [condition(rng, depth - 1) for _ in range(rng.randint(2, 3))]
+        return predicate(rng, ansi)
+    parts = [condition(rng, depth - 1, ansi) for _ in range(rng.randint(2, 3))]
     joined = f" {rng.choice(['AND', 'AND', 'OR'])} ".join(f"({part})" for part in parts)
     return f"NOT ({joined})" if rng.random() < 0.2 else joined
 
@@ -101,7 +200,18 @@ def query(rng: random.Random, stream: str = "events") -> str:
     """Return a query over the stream; about a fifth join it with `rooms`."""
     if rng.random() < 0.2:
         return _join_query(rng, stream)
-    items = rng.choice(["*", "id", "id, a * 2 AS twice", "upper(s) AS u, id", "e.id, e.b"])
+    items = rng.choice(
+        [
+            "*",
+            "id",
+            "id, a * 2 AS twice",
+            "upper(s) AS u, id",
+            "e.id, e.b",
+            "ID, A + 1, `WE``ird na.me`",
+            "id, a AS p, P + 1 AS q, p + q AS r",
+            "id, NULL, TRUE AS t, width(s) AS w",
+        ]
+    )
     where = f" WHERE {condition(rng)}" if rng.random() < 0.95 else ""
     window = " WINDOW 5 MINUTES" if rng.random() < 0.15 else ""
     return f"SELECT {items} FROM {stream} e{where}{window}"

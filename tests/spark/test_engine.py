@@ -13,7 +13,7 @@ import pytest
 import eddyline as el
 from eddyline.journal.events import EngineStarted, QueryPaused
 from tests.spark import random_sql
-from tests.spark.random_sql import ROOMS, SCHEMA, is_vowel
+from tests.spark.random_sql import FUNCTIONS, ROOMS, SCHEMA
 
 ROOM_ROWS = [("a", 1, "attic"), ("ab", 2, "hall"), ("ab", 3, "cellar"), (None, 4, "nowhere")]
 
@@ -42,7 +42,8 @@ def answer(spark: Any, sql: str, rows: list[tuple[Any, ...]], schema: str = SCHE
     """What Spark itself answers over the rows."""
     spark.createDataFrame(rows, schema).createOrReplaceTempView("events")
     spark.createDataFrame(ROOM_ROWS, ROOMS).createOrReplaceTempView("rooms")
-    spark.udf.register("is_vowel", is_vowel, "boolean")
+    for name, (function, returns) in FUNCTIONS.items():
+        spark.udf.register(name, function, returns)
     return spark.sql(sql.split(" WINDOW ", maxsplit=1)[0])
 
 
@@ -58,6 +59,11 @@ def engine(spark: Any, feed: Feed, tmp_path: pathlib.Path) -> Any:
         yield made
 
 
+def add_functions(engine: Any) -> None:
+    for name, (function, returns) in FUNCTIONS.items():
+        engine.function(name, function, returns)
+
+
 def add_some(engine: Any, rng: random.Random, name: str) -> str:
     """Add a random query that the engine does not refuse."""
     while True:
@@ -70,7 +76,7 @@ def add_some(engine: Any, rng: random.Random, name: str) -> str:
 def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
     rng = random.Random(9)
     engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
-    engine.function("is_vowel", is_vowel)
+    add_functions(engine)
     said = []
     for n in range(30):
         try:
@@ -85,7 +91,7 @@ def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
 def test_every_query_answers_as_spark_does(spark: Any, engine: Any, feed: Feed, seed: int) -> None:
     rng = random.Random(seed)
     engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
-    engine.function("is_vowel", is_vowel)
+    add_functions(engine)
     run = engine.start("50 milliseconds")
     seen: dict[str, list[tuple[Any, ...]]] = {}
     texts: dict[str, str] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -59,6 +59,31 @@ class Domain(abc.ABC):
             return ~self.compare("=", constant)
         raise ValueError(f"{comparison!r} is none of {', '.join(COMPARISONS)}")
 
+    def equal_to_any(self, constants: Iterable[Constant]) -> ValueSet:
+        """Return the values that equal one of the constants, in n log n steps for n constants.
+
+        Examples
+        --------
+        >>> Whole().equal_to_any([7, 3, 4, Decimal("2.5")])
+        ValueSet(bounds=(3, 5, 7, 8), below=False, null=False)
+
+        """
+        intervals: list[tuple[Any, Any]] = []
+        accepted = NOTHING
+        for constant in constants:
+            first, end = self.first_at_least(constant), self.first_above(constant)
+            if first is None or first is True or end is None or end is True:
+                accepted |= self.compare("=", constant)
+            elif first != end:
+                intervals.append((first, end))
+        bounds: list[Any] = []
+        for first, end in sorted(intervals):
+            if bounds and bounds[-1] >= first:
+                bounds[-1] = end
+            else:
+                bounds += (first, end)
+        return ValueSet(tuple(bounds)) | accepted
+
     @abc.abstractmethod
     def first_at_least(self, constant: Any) -> Key | bool | None:
         """Return the smallest value that is at least the constant.
@@ -87,10 +112,14 @@ class Whole(Domain):
 
     def first_at_least(self, constant: int | Decimal) -> int | bool | None:
         """Return the constant, rounded up."""
+        if isinstance(constant, int):
+            return _in_range(constant * 10**self.scale)
         return _in_range(math.ceil(Fraction(constant) * 10**self.scale))
 
     def first_above(self, constant: int | Decimal) -> int | bool | None:
         """Return the whole number after the constant."""
+        if isinstance(constant, int):
+            return _in_range(constant * 10**self.scale + 1)
         return _in_range(math.floor(Fraction(constant) * 10**self.scale) + 1)
 
     def no_keys(self) -> Any:

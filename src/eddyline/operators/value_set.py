@@ -9,7 +9,7 @@ are all that a grouped filter stores.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 Key = int | float | bytes
@@ -76,22 +76,3 @@ class ValueSet:
 NOTHING = ValueSet()
 NOT_NULL = ValueSet(below=True)
 ONLY_NULL = ValueSet(null=True)
-
-
-def union_of(sets: Sequence[ValueSet]) -> ValueSet:
-    """Return the values that belong to any of the sets, in n log n steps for n sets.
-
-    Examples
-    --------
-    >>> union_of([ValueSet((3, 4)), ValueSet((1, 2)), ValueSet((4, 5))])
-    ValueSet(bounds=(1, 2, 3, 5), below=False, null=False)
-    >>> union_of([]) == NOTHING
-    True
-
-    """
-    level = list(sets) or [NOTHING]
-    while len(level) > 1:
-        pairs = zip(level[::2], level[1::2], strict=False)
-        odd = level[-1:] if len(level) % 2 else []
-        level = [one | other for one, other in pairs] + odd
-    return level[0]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from eddyline.sql.join_graph import JoinedQuery
+from eddyline.sql.names import Source
 from eddyline.sql.query import Query, SourceSpec
-from eddyline.sql.render import result_sql, understood_sql, written_sql
-from eddyline.sql.resolve import ResolvedQuery, Source
+from eddyline.sql.render import query_texts
+from eddyline.sql.resolve import ResolvedQuery
 
 _GENERATORS = frozenset(
     "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()
@@ -20,6 +21,7 @@ def assemble(query: JoinedQuery) -> Query:
     """Return the compiled query."""
     resolved, row_filter = query.resolved, query.row_filter
     conditions = [conjunct.condition for conjunct in query.graph.conjuncts]
+    texts = query_texts(resolved, conditions)
     return Query(
         text=resolved.text,
         sources=tuple(_to_spec(source, resolved.select, conditions) for source in resolved.sources),
@@ -29,12 +31,13 @@ def assemble(query: JoinedQuery) -> Query:
         clauses=row_filter.clauses,
         lookups=query.lookups,
         conditions=row_filter.conditions,
-        functions=_functions(resolved),
+        ordered=row_filter.ordered,
+        functions=resolved.functions,
         is_plain=_is_plain(resolved),
         generates_rows=_generates_rows(resolved.select),
-        result=result_sql(resolved, conditions),
-        written=written_sql(resolved),
-        understood=understood_sql(resolved),
+        result=texts.result,
+        written=texts.written,
+        understood=texts.understood,
     )
 
 
@@ -60,26 +63,25 @@ def _needed_columns(
     if _selects_all(source, select):
         return tuple(source.columns)
     used = {
-        column.name
+        column.name.lower()  # SELECT keeps the written letter case
         for part in [*select.expressions, *conditions]
         for column in part.find_all(exp.Column)
         if column.table == source.alias and not isinstance(column.this, exp.Star)
     }
-    used = used or {next(iter(source.columns))}
-    return tuple(name for name in source.columns if name in used)
+    used = used or {next(iter(source.columns)).lower()}
+    return tuple(name for name in source.columns if name.lower() in used)
 
 
 def _selects_all(source: Source, select: exp.Select) -> bool:
-    stars = (star for item in select.expressions for star in item.find_all(exp.Star))
-    return any(
-        not isinstance(star.parent, exp.Column) or star.parent.table == source.alias
-        for star in stars
-    )
-
-
-def _functions(resolved: ResolvedQuery) -> tuple[str, ...]:
-    names = {resolved.registered_function(node) for node in resolved.select.walk()}
-    return tuple(sorted(name for name in names if name is not None))
+    """Whether SELECT has all columns of the source: `*`, but not `struct_column.*`."""
+    for item in select.expressions:
+        for star in item.find_all(exp.Star):
+            if isinstance(star.parent, exp.Column):
+                if star.parent.table == source.alias:
+                    return True
+            elif not isinstance(star.parent, exp.Dot):
+                return True
+    return False
 
 
 def _generates_rows(select: exp.Select) -> bool:
@@ -88,7 +90,10 @@ def _generates_rows(select: exp.Select) -> bool:
 
 
 def _is_plain(resolved: ResolvedQuery) -> bool:
-    if resolved.tables:
+    if resolved.tables or resolved.has_constant_conditions or resolved.schemas.case_sensitive:
         return False
     items = [item.unalias() for item in resolved.select.expressions]
-    return all(isinstance(item, exp.Column | exp.Star) for item in items)
+    return all(
+        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.table)
+        for item in items
+    )

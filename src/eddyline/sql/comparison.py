@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eddyline.operators.domain import Domain, Floating, Text, Whole
-from eddyline.operators.value_set import NOT_NULL, NOTHING, ONLY_NULL, ValueSet, union_of
+from eddyline.operators.domain import Constant, Domain, Floating, Text, Whole
+from eddyline.operators.value_set import NOT_NULL, NOTHING, ONLY_NULL, ValueSet
 from eddyline.sql.constants import to_typed_constant
 
 #: Sign of each comparison class of sqlglot.
@@ -41,11 +41,15 @@ class ColumnTypes:
         By column, the type as Spark SQL writes it.
     timezone
         Time zone of the session.
+    ansi
+        Whether the session follows the ANSI standard. If not, texts in a list are compared with
+        other types as texts.
 
     """
 
     types: Mapping[str, str]
     timezone: str = "UTC"
+    ansi: bool = True
 
     def domain(self, column: str) -> Domain | None:
         """Return the domain of a column; None if a grouped filter cannot hold its values.
@@ -109,6 +113,8 @@ def to_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, Val
 
 
 def _negated_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, ValueSet] | None:
+    if isinstance(predicate, exp.Not):
+        return to_values(predicate.this.unnest(), columns)
     accepted = to_values(predicate, columns)
     if accepted is None:
         return None
@@ -131,16 +137,17 @@ def _in_list(predicate: exp.In, columns: ColumnTypes) -> tuple[str, ValueSet] | 
     data_type, domain = columns.types[column.name], columns.domain(column.name)
     if domain is None:
         return None
-    alternatives: list[ValueSet] = []
+    constants: set[Constant] = set()
     for item in predicate.expressions:
         if isinstance(item, exp.Null):
             continue
         # Spark casts all items of a list to one type, so one unsuitable item affects the others.
         constant = to_typed_constant(data_type, item, columns.timezone)
-        if constant is None:
+        is_text = isinstance(item, exp.Literal) and item.is_string
+        if constant is None or (is_text and data_type != "string" and not columns.ansi):
             return None
-        alternatives.append(domain.compare("=", constant))
-    return column.name, union_of(alternatives)
+        constants.add(constant)
+    return column.name, domain.equal_to_any(constants)
 
 
 def _if_supported(

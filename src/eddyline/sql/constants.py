@@ -66,20 +66,19 @@ def to_typed_constant(data_type: str, node: exp.Expression, timezone: str) -> Co
     return number
 
 
-def to_constant(node: exp.Expression) -> int | float | str | None:
+def to_constant(node: exp.Expression) -> Constant | None:
     """Return the value of a number or string literal; None for any other expression.
 
     Examples
     --------
     >>> from sqlglot import parse_one
     >>> to_constant(parse_one("-2.5")), to_constant(parse_one("'a'")), to_constant(parse_one("a"))
-    (-2.5, 'a', None)
+    (Decimal('-2.5'), 'a', None)
 
     """
     if isinstance(node, exp.Literal) and node.is_string:
         return str(node.this)
-    number = _number(node)
-    return float(number) if isinstance(number, Decimal) else number
+    return _number(node)
 
 
 def _number(node: exp.Expression) -> int | float | Decimal | None:

@@ -13,18 +13,19 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eddyline.errors import QueryError
 from eddyline.fabric.shared.query import Clause
 from eddyline.operators.value_set import ValueSet
-from eddyline.sql.comparison import COMPARISON_SIGNS, MIRRORED, ColumnTypes, to_values
-from eddyline.sql.constants import to_constant
-from eddyline.sql.normalise import Conjunct, NormalisedQuery
+from eddyline.sql.comparison import ColumnTypes, to_values
+from eddyline.sql.evaluation_order import evaluation_guards, has_mixed_alternatives
+from eddyline.sql.function_tests import to_function_test
+from eddyline.sql.normalise import LITERALS_MAX, Clauses, Conjunct, NormalisedQuery, to_clauses
 from eddyline.sql.placeholders import display_text
-from eddyline.sql.query import PredicateSpec
+from eddyline.sql.query import OrderedFilter, PredicateSpec
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.tree import abbreviated, stream_sql
 
@@ -38,6 +39,7 @@ class RowFilter:
     required: tuple[str, ...]
     clauses: tuple[Clause, ...]
     conditions: tuple[str, ...]
+    ordered: OrderedFilter | None
 
 
 @dataclass(frozen=True)
@@ -86,37 +88,76 @@ def group(query: NormalisedQuery) -> GroupedQuery:
 
 
 def _to_filter(conjuncts: Sequence[Conjunct], resolved: ResolvedQuery) -> RowFilter:
-    columns = ColumnTypes(resolved.stream.columns, resolved.schemas.timezone)
-    accepts: dict[str, ValueSet] = {}
-    predicates: dict[str, PredicateSpec] = {}
-    required: dict[str, None] = {}
-    clauses: list[Clause] = []
-    for literals in (literals for conjunct in conjuncts for literals in conjunct.clauses):
-        clause = _to_clause(literals, columns, resolved, predicates)
+    columns = ColumnTypes(resolved.stream.columns, resolved.schemas.timezone, resolved.schemas.ansi)
+    parts = _to_parts([clause for c in conjuncts for clause in c.clauses], columns, resolved)
+    return RowFilter(
+        accepts=parts.accepts,
+        predicates=tuple(parts.predicates.values()),
+        required=tuple(parts.required),
+        clauses=tuple(parts.clauses),
+        conditions=tuple(
+            text for conjunct in conjuncts for text in _native_conditions(conjunct, resolved)
+        ),
+        ordered=_ordered_filter(conjuncts, columns, resolved),
+    )
+
+
+@dataclass
+class _Parts:
+    """The parts of a filter while it is made."""
+
+    accepts: dict[str, ValueSet] = field(default_factory=dict)
+    predicates: dict[str, PredicateSpec] = field(default_factory=dict)
+    required: dict[str, None] = field(default_factory=dict)
+    clauses: list[Clause] = field(default_factory=list)
+
+
+def _to_parts(clauses: Clauses, columns: ColumnTypes, resolved: ResolvedQuery) -> _Parts:
+    parts = _Parts()
+    accepts = parts.accepts
+    for literals in clauses:
+        clause = _to_clause(literals, columns, resolved, parts.predicates)
         if len(clause.accepts) == 1 and not clause.needs:
             ((column, values),) = clause.accepts.items()
             accepts[column] = accepts[column] & values if column in accepts else values
         elif len(clause.needs) == 1 and not clause.accepts:
-            required[clause.needs[0]] = None
+            parts.required[clause.needs[0]] = None
         else:
-            clauses.append(clause)
-    return RowFilter(
-        accepts=accepts,
-        predicates=tuple(predicates.values()),
-        required=tuple(required),
-        clauses=tuple(clauses),
-        conditions=tuple(
-            text for conjunct in conjuncts for text in _native_conditions(conjunct, resolved)
-        ),
+            parts.clauses.append(clause)
+    return parts
+
+
+def _ordered_filter(
+    conjuncts: Sequence[Conjunct], columns: ColumnTypes, resolved: ResolvedQuery
+) -> OrderedFilter | None:
+    """Return the filter in which each part without function calls is one predicate."""
+    calling = [c.condition for c in conjuncts if resolved.calls_function(c.condition)]
+    if not any(has_mixed_alternatives(condition, resolved) for condition in calling):
+        return None
+
+    def is_native(condition: exp.Expression) -> bool:
+        return not resolved.calls_function(condition)
+
+    clauses = [c for part in calling for c in to_clauses(part, LITERALS_MAX, is_native)]
+    parts = _to_parts(clauses, columns, resolved)  # its values are also among those of the query
+    native = [c for c in conjuncts if not resolved.calls_function(c.condition)]
+    return OrderedFilter(
+        predicates=tuple(parts.predicates.values()),
+        required=tuple(parts.required),
+        clauses=tuple(parts.clauses),
+        conditions=tuple(text for c in native for text in _native_conditions(c, resolved)),
+        guards=evaluation_guards(calling[0], resolved),
     )
 
 
 def _native_conditions(conjunct: Conjunct, resolved: ResolvedQuery) -> list[str]:
     """Return what Spark can evaluate of a conjunct: all of it, or clauses without functions."""
+    if not conjunct.sources and conjunct.clauses in ([], [[]]):  # TRUE, or FALSE or NULL
+        return ["FALSE"] if conjunct.clauses else []
     if not resolved.calls_function(conjunct.condition):
         return [stream_sql(conjunct.condition)]
     return [
-        " OR ".join(f"({stream_sql(literal)})" for literal in literals)
+        " OR ".join(f"({stream_sql(literal)})" for literal in literals) or "FALSE"
         for literals in conjunct.clauses
         if not any(resolved.calls_function(literal) for literal in literals)
     ]
@@ -146,32 +187,21 @@ def _to_clause(
 def _to_predicate(literal: exp.Expression, resolved: ResolvedQuery) -> PredicateSpec:
     """Return a shared predicate: a call of one Python function, or a native condition."""
     text = stream_sql(literal)
-    call, comparison, constant = literal, "", None
-    if isinstance(literal, exp.Not):
-        call, comparison = literal.this.unnest(), "not"
-    elif type(literal) in COMPARISON_SIGNS:
-        call, other = literal.this.unnest(), literal.expression.unnest()
-        comparison = COMPARISON_SIGNS[type(literal)]
-        if resolved.registered_function(call) is None:
-            call, other, comparison = other, call, MIRRORED[comparison]
-        constant = to_constant(other)
-        if constant is None:  # compared with something other than a constant
-            call = literal
-    function = resolved.registered_function(call)
-    inner = call.expressions if function else [literal]
+    test = to_function_test(literal, resolved)
+    inner = test.call.expressions if test is not None else [literal]
     if any(resolved.calls_function(part) for part in inner):
         raise QueryError(
             f"{abbreviated(display_text(text))}: call a Python function by itself, f(x) or NOT "
-            f"f(x), or compare its answer with a constant, f(x) > 0.5; it may not stand within "
-            f"another expression"
+            f"f(x), or compare its answer with constants, f(x) > 0.5 or f(x) IN (1, 2); it may not "
+            f"stand within another expression"
         )
-    if function is None:
+    if test is None:
         return PredicateSpec(key=text, condition=text)
     return PredicateSpec(
         key=text,
         condition="",
-        function=function,
-        arguments=tuple(stream_sql(argument) for argument in call.expressions),
-        comparison=comparison,
-        constant=constant,
+        function=resolved.registered_function(test.call),
+        arguments=tuple(stream_sql(argument) for argument in test.call.expressions),
+        comparison=test.comparison,
+        constant=test.constant,
     )

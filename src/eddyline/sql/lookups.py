@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eddyline.sql.join_graph import JoinedQuery, JoinGraph
+from eddyline.sql.names import Source
 from eddyline.sql.query import LookupSpec
-from eddyline.sql.resolve import Source
 from eddyline.sql.tree import table_sql
 
 

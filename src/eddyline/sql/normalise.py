@@ -2,7 +2,8 @@
 
 A row is kept only if the whole condition is true, so false and unknown need not be told apart and
 AND distributes over OR as in two-valued logic. Moving NOT down to single predicates is valid in
-three-valued logic too.
+three-valued logic too. TRUE, FALSE and NULL are simplified away: no clause is true, and a clause
+without predicates is never true.
 
 References
 ----------
@@ -11,6 +12,7 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -105,7 +107,16 @@ def split_conjunction(condition: exp.Expression) -> list[exp.Expression]:
     return [condition]
 
 
-def to_clauses(condition: exp.Expression, literals_max: int) -> Clauses:
+def never_whole(_: exp.Expression) -> bool:
+    """Return False: every part of a condition may be split."""
+    return False
+
+
+def to_clauses(
+    condition: exp.Expression,
+    literals_max: int,
+    is_whole: Callable[[exp.Expression], bool] = never_whole,
+) -> Clauses:
     """Return the conjunctive normal form of a condition.
 
     Parameters
@@ -114,6 +125,8 @@ def to_clauses(condition: exp.Expression, literals_max: int) -> Clauses:
         Any condition.
     literals_max
         An OR whose normal form would have more predicates stays whole.
+    is_whole
+        Returns True for a part that is to stay as it is.
 
     Examples
     --------
@@ -124,26 +137,45 @@ def to_clauses(condition: exp.Expression, literals_max: int) -> Clauses:
 
     """
     condition = condition.unnest()
+    if _is_never_true(condition):
+        return [[]]
+    if isinstance(condition, exp.Boolean):
+        return []
+    if is_whole(condition):
+        return [[condition]]
     if isinstance(condition, exp.And):
         return [
-            *to_clauses(condition.left, literals_max),
-            *to_clauses(condition.right, literals_max),
+            *to_clauses(condition.left, literals_max, is_whole),
+            *to_clauses(condition.right, literals_max, is_whole),
         ]
     if isinstance(condition, exp.Or):
-        left = to_clauses(condition.left, literals_max)
-        right = to_clauses(condition.right, literals_max)
+        left = to_clauses(condition.left, literals_max, is_whole)
+        right = to_clauses(condition.right, literals_max, is_whole)
         if sum(len(a) + len(b) for a in left for b in right) > literals_max:
             return [[condition]]
         return [[*a, *b] for a in left for b in right]
     if isinstance(condition, exp.Not):
         opposite = negate(condition.this)
-        return to_clauses(opposite, literals_max) if opposite is not None else [[condition]]
+        if opposite is not None:
+            return to_clauses(opposite, literals_max, is_whole)
+        return [[condition]]
     if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
-        return [
-            [exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())],
-            [exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())],
-        ]
+        low = exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())
+        high = exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())
+        return [[] if _is_never_true(bound) else [bound] for bound in (low, high)]
     return [[condition]]
+
+
+def _is_never_true(condition: exp.Expression) -> bool:
+    """Whether the condition is FALSE, NULL, or a comparison with NULL."""
+    if isinstance(condition, exp.Null):
+        return True
+    if isinstance(condition, exp.Boolean):
+        return not condition.this
+    return type(condition) in _OPPOSITE and (
+        isinstance(condition.this.unnest(), exp.Null)
+        or isinstance(condition.expression.unnest(), exp.Null)
+    )
 
 
 def negate(condition: exp.Expression) -> exp.Expression | None:
@@ -159,6 +191,10 @@ def negate(condition: exp.Expression) -> exp.Expression | None:
     condition = condition.unnest()
     if isinstance(condition, exp.Not):
         return condition.this.unnest()
+    if isinstance(condition, exp.Boolean):
+        return exp.Boolean(this=not condition.this)
+    if isinstance(condition, exp.Null):
+        return condition
     if isinstance(condition, exp.And | exp.Or):
         dual = exp.Or if isinstance(condition, exp.And) else exp.And
         # `not_` adds the brackets that nested connectors need if the negation stays whole.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eddyline.fabric.shared.query import Clause, SharedQuery
+from eddyline.operators.domain import Constant
 from eddyline.operators.value_set import ValueSet
 
 
@@ -57,7 +58,9 @@ class PredicateSpec:
     function, arguments
         Name of the registered Python function, and its arguments as Spark SQL.
     comparison, constant
-        Test of the answer: it must be true (""), be false ("not"), or compare with the constant.
+        Test of the answer: it must be true (""), be false ("not"), be another one of
+        `eddyline.operators.answer.TESTS`, or compare with the constant; with "in" and "not in" the
+        constant is a tuple.
 
     """
 
@@ -66,7 +69,7 @@ class PredicateSpec:
     function: str | None = None
     arguments: tuple[str, ...] = ()
     comparison: str = ""
-    constant: int | float | str | None = None
+    constant: Constant | tuple[Constant | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,33 @@ class LookupSpec:
     condition: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedFilter:
+    """A row filter in which what Spark evaluates together stays together.
+
+    For queries with a native condition that could fail on a row, in an OR with a Python function.
+
+    Parameters
+    ----------
+    predicates, required, clauses
+        As in `Query`, of the conditions that call Python functions. A part without such calls is
+        one predicate, with the AND, OR and CASE in it that may protect it from failing.
+    conditions
+        The other conditions on the stream, as Spark SQL in the written order.
+    guards
+        By key of a predicate, what Spark makes sure of before it evaluates the predicate, apart
+        from `conditions`. Only for predicates before which Spark needs no answer of a Python
+        function.
+
+    """
+
+    predicates: tuple[PredicateSpec, ...]
+    required: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+    conditions: tuple[str, ...]
+    guards: Mapping[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A continuous query over one stream and any number of static tables.
@@ -115,6 +145,9 @@ class Query:
         Static tables in which a row must have a partner.
     conditions
         Conditions on the stream that call no Python function, as Spark SQL in the written order.
+    ordered
+        The same filter in the order of Spark's evaluation; None if all alternatives of every OR
+        are native, or none is.
     functions
         Names of the registered Python functions that the query calls, in SELECT included.
     is_plain
@@ -138,6 +171,7 @@ class Query:
     clauses: tuple[Clause, ...]
     lookups: tuple[LookupSpec, ...]
     conditions: tuple[str, ...]
+    ordered: OrderedFilter | None
     functions: tuple[str, ...]
     is_plain: bool
     generates_rows: bool
@@ -196,6 +230,36 @@ class Query:
                 merged.key,
                 *[spec.key for spec in python_specs if spec.key in self.required],
             ),
+        )
+
+    def order_native_conditions(self) -> Query:
+        """Return a copy with the native conditions of `ordered`, which must not be None.
+
+        For queries in which a condition that could fail is an alternative to a Python function.
+        """
+        assert self.ordered is not None
+        ordered = self.ordered
+        text = " AND ".join(f"({condition})" for condition in ordered.conditions)
+        merged = (PredicateSpec(key=text, condition=text),) if text else ()
+        return replace(
+            self,
+            predicates=(*merged, *ordered.predicates),
+            required=(*[spec.key for spec in merged], *ordered.required),
+            clauses=ordered.clauses,
+            conditions=ordered.conditions,
+        )
+
+    def with_predicates(self, specs: Mapping[str, PredicateSpec]) -> Query:
+        """Return a copy with other predicates, given by the keys of those they replace."""
+        clauses = (
+            Clause(clause.accepts, tuple(specs[key].key for key in clause.needs))
+            for clause in self.clauses
+        )
+        return replace(
+            self,
+            predicates=tuple(specs[spec.key] for spec in self.predicates),
+            required=tuple(specs[key].key for key in self.required),
+            clauses=tuple(clauses),
         )
 
     def shared(self, number: int, is_stored: bool) -> SharedQuery:

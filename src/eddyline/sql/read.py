@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from eddyline.errors import QueryError
-from eddyline.sql.dialect import SPARK, VerbatimSpark
+from eddyline.sql.dialect import SPARK, dialect
 from eddyline.sql.placeholders import RESERVED
 from eddyline.sql.query import Window
 from eddyline.sql.schemas import Schemas
@@ -54,6 +53,8 @@ _NONDETERMINISTIC = frozenset(
     "unix_timestamp monotonically_increasing_id input_file_name spark_partition_id "
     "current_time currenttimestamp currentdate localtime".split()
 )
+#: Most of the nodes of a query, and never unsupported.
+_LEAVES = (exp.Literal, exp.Identifier, exp.Column)
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,10 @@ def read(query: QueryText) -> ReadQuery:
     if RESERVED in query.text.lower():
         raise QueryError(f"names that begin with {RESERVED} are reserved; use another name")
     body, window = split_window(query.text)
-    select = _parse_select(body)
+    select = _parse_select(body, query.schemas)
     _refuse_unsupported_clauses(select)
     _refuse_unsupported_expressions(select)
     _refuse_unsupported_joins(select)
-    _refuse_star_in_conditions(select)
     return ReadQuery(query.text, query.schemas, body, select, window)
 
 
@@ -127,11 +127,11 @@ def split_window(text: str) -> tuple[str, Window | None]:
     return text[: clause.start()].strip(), Window(int(clause[1]), clause[2].lower() + "s")
 
 
-def _parse_select(body: str) -> exp.Select:
+def _parse_select(body: str, schemas: Schemas) -> exp.Select:
     if not body:
         raise QueryError("the query is empty; write SELECT ... FROM a stream")
     try:
-        statements = sqlglot.parse(body, dialect=VerbatimSpark)
+        statements = dialect(schemas.double_quoted_identifiers).parse(body)
     except (ParseError, TokenError) as error:
         raise QueryError(_describe_failure(error)) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -165,15 +165,6 @@ def _refuse_unsupported_clauses(select: exp.Select) -> None:
     for join in joins:
         for part in _unknown_parts(join, _JOIN_PARTS):
             raise QueryError(f"{part} is not supported in a JOIN of a continuous query")
-    for table in select.find_all(exp.Table):
-        for part in _unknown_parts(table, _TABLE_PARTS):
-            raise QueryError(f"{part} is not supported in FROM of a continuous query")
-        alias = table.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise QueryError(
-                f"column aliases in FROM are not supported: {abbreviated(table.sql(**SPARK))}; "
-                f"rename columns in SELECT"
-            )
 
 
 def _unknown_parts(node: exp.Expression, known: frozenset[str]) -> list[str]:
@@ -184,30 +175,53 @@ def _unknown_parts(node: exp.Expression, known: frozenset[str]) -> list[str]:
 
 def _refuse_unsupported_expressions(select: exp.Select) -> None:
     for node in select.walk():
-        if isinstance(node, exp.Subquery | exp.Exists | exp.Union) or (
+        if isinstance(node, _LEAVES):
+            continue
+        if isinstance(node, exp.Table):
+            _refuse_unsupported_table(node)
+        elif isinstance(node, exp.Subquery | exp.Exists | exp.Union) or (
             isinstance(node, exp.In) and node.args.get("query")
         ):
             raise QueryError(
                 f"a query inside a query is not supported: {abbreviated(node.sql(**SPARK))}; "
                 f"register its result with engine.table(...) and join it"
             )
-        if isinstance(node, exp.Func) and _function_name(node) in _FORBIDDEN:
-            raise QueryError(
-                f"{_function_name(node)}() calls Java methods beyond the rows of the query and is "
-                f"not allowed; register a Python function with engine.function(...)"
-            )
-        if isinstance(node, exp.Func) and _function_name(node) in _NONDETERMINISTIC:
-            raise QueryError(
-                f"{_function_name(node)}() gives another answer each time, so the result could "
-                f"not be reproduced; add it as a column of the stream"
-            )
+        elif isinstance(node, exp.Func):
+            _refuse_unsupported_function(_function_name(node))
+        elif isinstance(node, exp.Star):
+            _refuse_star_in_condition(node, select)
 
 
-def _refuse_star_in_conditions(select: exp.Select) -> None:
+def _refuse_unsupported_table(table: exp.Table) -> None:
+    for part in _unknown_parts(table, _TABLE_PARTS):
+        raise QueryError(f"{part} is not supported in FROM of a continuous query")
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise QueryError(
+            f"column aliases in FROM are not supported: {abbreviated(table.sql(**SPARK))}; "
+            f"rename columns in SELECT"
+        )
+
+
+def _refuse_unsupported_function(name: str) -> None:
+    if name in _FORBIDDEN:
+        raise QueryError(
+            f"{name}() calls Java methods beyond the rows of the query and is not allowed; "
+            f"register a Python function with engine.function(...)"
+        )
+    if name in _NONDETERMINISTIC:
+        raise QueryError(
+            f"{name}() gives another answer each time, so the result could not be reproduced; add "
+            f"it as a column of the stream"
+        )
+
+
+def _refuse_star_in_condition(star: exp.Star, select: exp.Select) -> None:
     """Refuse `*` outside SELECT: queries share conditions, so each column must be named."""
-    joins = select.args.get("joins") or []
-    conditions = [select.args.get("where"), *[join.args.get("on") for join in joins]]
-    if any(condition is not None and condition.find(exp.Star) for condition in conditions):
+    node: exp.Expression = star
+    while node.parent is not select:
+        node = node.parent
+    if node.arg_key != "expressions":
         raise QueryError("* in a condition is not supported; name the columns")
 
 

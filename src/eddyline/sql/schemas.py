@@ -18,6 +18,12 @@ class Schemas:
         Registered Python functions: from the name in queries to the name registered with Spark.
     timezone
         Time zone of the session; text is compared with timestamps in it.
+    ansi
+        Whether the session follows the ANSI standard: `spark.sql.ansi.enabled`.
+    double_quoted_identifiers
+        Whether double quotes enclose names, not texts.
+    case_sensitive
+        Whether the session tells upper from lower case in names.
 
     """
 
@@ -25,3 +31,6 @@ class Schemas:
     tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     timezone: str = "UTC"
+    ansi: bool = True
+    double_quoted_identifiers: bool = False
+    case_sensitive: bool = False

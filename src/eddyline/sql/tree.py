@@ -4,8 +4,63 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eddyline.sql.dialect import SPARK
+from eddyline.sql.dialect import to_sql
 from eddyline.sql.placeholders import STREAM
+
+_STREAM_QUALIFIER = f"`{STREAM}`"
+
+
+def copy_tree(root: exp.Select) -> exp.Select:
+    """Return a copy that shares its literals with the original.
+
+    Literals are never changed, and a query may have ten thousand of them. Positions of names in
+    the text (`meta`) are shared too.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> select = parse_one("SELECT a FROM s WHERE a = 1")
+    >>> copy = copy_tree(select)
+    >>> copy.find(exp.Column).set("this", exp.to_identifier("b"))
+    >>> select.sql(), copy.sql()
+    ('SELECT a FROM s WHERE a = 1', 'SELECT b FROM s WHERE a = 1')
+
+    """
+    copied_root = type(root)()
+    pending: list[tuple[exp.Expression, exp.Expression]] = [(root, copied_root)]
+    while pending:
+        node, copied = pending.pop()
+        copied._meta = node._meta
+        copied.comments = node.comments
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                copied.args[key] = _child_copy(value, copied, key, None, pending)
+            elif type(value) is list:
+                copied.args[key] = [
+                    _child_copy(item, copied, key, index, pending)
+                    if isinstance(item, exp.Expr)
+                    else item
+                    for index, item in enumerate(value)
+                ]
+            else:
+                copied.args[key] = value
+    return copied_root
+
+
+def _child_copy(
+    child: exp.Expression,
+    parent: exp.Expression,
+    key: str,
+    index: int | None,
+    pending: list[tuple[exp.Expression, exp.Expression]],
+) -> exp.Expression:
+    """Return the copy of a child, whose own children are pending; a literal as it is."""
+    if type(child) is exp.Literal:
+        return child
+    copied = type(child)()
+    copied.parent, copied.arg_key, copied.index = parent, key, index
+    pending.append((child, copied))
+    return copied
 
 
 def from_items(select: exp.Select) -> list[exp.Expression]:
@@ -37,19 +92,12 @@ def stream_sql(node: exp.Expression) -> str:
     '`__eddyline_stream`.lux > 3'
 
     """
-    return _with_qualifier(node, exp.to_identifier(STREAM, True))
+    return to_sql(node, _STREAM_QUALIFIER)
 
 
 def table_sql(node: exp.Expression) -> str:
     """Return an expression over one table as SQL with unqualified columns."""
-    return _with_qualifier(node, None)
-
-
-def _with_qualifier(node: exp.Expression, qualifier: exp.Identifier | None) -> str:
-    copied = node.copy()
-    for column in copied.find_all(exp.Column):
-        column.set("table", qualifier)
-    return str(copied.sql(**SPARK))
+    return to_sql(node, "")
 
 
 def abbreviated(sql: str, characters_max: int = 60) -> str:

@@ -97,8 +97,12 @@ def _predicate_holds(spec: PredicateSpec, row: Row, functions: Functions) -> boo
         return is_true(parse_condition(spec.condition), row)
     arguments = [evaluate(parse_condition(text), row, functions) for text in spec.arguments]
     answer = functions[spec.function](*arguments)
-    if spec.comparison in ("", "not"):
-        return answer is (spec.comparison == "")
+    if spec.comparison in _TESTS:
+        return _TESTS[spec.comparison](answer)
+    if isinstance(spec.constant, tuple):
+        if spec.comparison == "in":
+            return any(_compare(answer, "=", constant) is True for constant in spec.constant)
+        return all(_compare(answer, "<>", constant) is True for constant in spec.constant)
     return _compare(answer, spec.comparison, spec.constant) is True
 
 
@@ -150,6 +154,14 @@ def _add(left: Any, right: Any) -> Any:
     return None if left is None or right is None else left + right
 
 
+_TESTS: dict[str, Callable[[Any], bool]] = {
+    "": lambda answer: answer is True,
+    "not": lambda answer: answer is False,
+    "is null": lambda answer: answer is None,
+    "is not null": lambda answer: answer is not None,
+    "is not true": lambda answer: answer is not True,
+    "is not false": lambda answer: answer is not False,
+}
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -167,7 +179,7 @@ _OPERATIONS: dict[type[exp.Expression], Callable[..., Any]] = {
     exp.Not: _not,
     exp.And: _and,
     exp.Or: _or,
-    exp.Is: lambda value, _: value is None,
+    exp.Is: lambda value, other: value is other,
     exp.In: lambda value, *items: _or(*[_compare(value, "=", item) for item in items]),
     exp.Between: lambda value, low, high: _and(
         _compare(value, ">=", low), _compare(value, "<=", high)

@@ -53,8 +53,31 @@ _NATIVE = [
     "m {sign} {decimal}",
     "d {sign} DATE '2024-01-0{day}'",
     "d {sign} '2024-01-0{day}'",
+    "a {sign} NULL",
+    "a BETWEEN {low} AND NULL",
+    "NULL",
+    "{truth}",
 ]
-_PYTHON = ["is_even(a)", "NOT is_even(c + 1)", "half(a) {sign} 1"]
+_PYTHON = [
+    "is_even(a)",
+    "NOT is_even(c + 1)",
+    "half(a) {sign} 1",
+    "{low} {sign} half(a)",
+    "half(a) {sign} {decimal}",
+    "half(a) {sign} NULL",
+    "half(a) BETWEEN {low} AND {high}",
+    "half(a) NOT BETWEEN 0 AND 1",
+    "half(a) IN ({low}, {high})",
+    "half(a) IN (0.5, NULL)",
+    "half(a) NOT IN ({low}, {decimal})",
+    "half(a) NOT IN (1, NULL)",
+    "is_even(a) = {truth}",
+    "{truth} <> is_even(a)",
+    "is_even(a) IS {truth}",
+    "is_even(a) IS NOT {truth}",
+    "is_even(a) IS NULL",
+    "is_even(a) IS NOT NULL",
+]
 
 
 def condition(rng: random.Random) -> str:

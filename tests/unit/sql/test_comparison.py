@@ -29,6 +29,7 @@ TYPES = ColumnTypes(
         ("a NOT IN (1, NULL)", "a", ValueSet()),
         ("a IS NULL", "a", ValueSet(null=True)),
         ("a IS NOT NULL", "a", ValueSet(below=True)),
+        ("NOT (a IS NOT NULL)", "a", ValueSet(null=True)),
         ("b >= 0.5", "b", ValueSet((0.5,))),
         ("s = 'x'", "s", ValueSet((b"x", b"x\x00"))),
         ("f", "f", ValueSet((1, 2))),
@@ -60,6 +61,20 @@ def test_comparisons_become_value_sets(predicate: str, column: str, values: Valu
 def test_what_types_make_doubtful_is_left_to_spark(predicate: str) -> None:
     types = ColumnTypes(SCHEMAS.streams["light"])
     assert to_values(parse_one(predicate, dialect="spark"), types) is None
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_texts_in_a_list_are_compared_as_texts_without_ansi(ansi: bool) -> None:
+    types = ColumnTypes({"d": "date", "at": "timestamp", "s": "string"}, ansi=ansi)
+
+    def is_value_set(predicate: str) -> bool:
+        return to_values(parse_one(predicate, dialect="spark"), types) is not None
+
+    assert is_value_set("d IN ('2024-01-05')") == ansi
+    assert is_value_set("at NOT IN ('2024-01-05', NULL)") == ansi
+    assert is_value_set("d = '2024-01-05'")
+    assert is_value_set("s IN ('2024-01-05')")
+    assert is_value_set("d IN (DATE '2024-01-05')")
 
 
 def test_times_are_read_in_the_zone_of_the_session() -> None:

@@ -53,7 +53,7 @@ def test_a_list_of_ten_thousand_is_read_in_a_second(items: str) -> None:
     written = [str(3 * n) if items == "numbers" else f"'t{n}'" for n in range(10_000)]
     began = time.process_time()
     query = parse(f"SELECT room FROM light WHERE {column} IN ({', '.join(written)})", SCHEMAS)
-    assert time.process_time() - began < 3.0  # about 1 s here, alone
+    assert time.process_time() - began < 1.0  # about 0.4 s here, alone
     assert len(query.accepts[column].bounds) == 20_000
 
 

@@ -53,18 +53,30 @@ def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> No
     assert not merged.clauses
 
 
-def test_merging_native_conditions_keeps_the_meaning() -> None:
+@pytest.mark.parametrize("method", ["merge_native_conditions", "order_native_conditions"])
+def test_other_forms_of_native_conditions_keep_the_meaning(method: str) -> None:
     rng = random.Random(0)
     checked = 0
-    for _ in range(150):
+    for _ in range(200):
         text = random_conditions.condition(rng)
         query = parse(f"SELECT a FROM events WHERE {text}", random_conditions.SCHEMAS)
-        if not query.conditions:
+        if not (query.conditions if method == "merge_native_conditions" else query.ordered):
             continue
-        merged, condition = query.merge_native_conditions(), parse_condition(text)
+        changed, condition = getattr(query, method)(), parse_condition(text)
         for _ in range(10):
             row = random_conditions.row(rng)
             is_kept = is_true(condition, row, random_conditions.FUNCTIONS)
-            assert passes(merged, row, random_conditions.FUNCTIONS) == is_kept, (text, row)
+            assert passes(changed, row, random_conditions.FUNCTIONS) == is_kept, (text, row)
             checked += 1
-    assert checked > 500
+    assert checked > 200
+
+
+def test_replaced_predicates_are_replaced_wherever_they_are_named() -> None:
+    text = "SELECT room FROM light WHERE is_bright(lux) AND (is_bright(lux + 1) OR is_on)"
+    query = parse(text, SCHEMAS)
+    specs = {s.key: dataclasses.replace(s, key=f"new {s.key}") for s in query.predicates}
+    changed = query.with_predicates(specs)
+    assert [spec.key[:4] for spec in changed.predicates] == ["new ", "new "]
+    assert changed.required == (f"new {query.required[0]}",)
+    assert changed.clauses[0].needs == (f"new {query.clauses[0].needs[0]}",)
+    assert changed.clauses[0].accepts == query.clauses[0].accepts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eddyline.errors import QueryError
@@ -44,3 +46,12 @@ def test_windows_are_kept() -> None:
     assert parse("SELECT * FROM light WHERE lux > 1 WINDOW 5 ROWS;", SCHEMAS).window == Window(
         5, "rows"
     )
+
+
+def test_double_quotes_enclose_names_where_the_session_says_so() -> None:
+    text = """SELECT "lux" FROM light WHERE "room" = 'it''s' AND `is_on`"""
+    query = parse(text, replace(SCHEMAS, double_quoted_identifiers=True))
+    assert query.result == "SELECT `light`.`lux` FROM {rows} AS `light`"
+    assert set(query.accepts) == {"room", "is_on"}
+    as_text = parse(text.replace('WHERE "room"', "WHERE room"), SCHEMAS)
+    assert as_text.result == "SELECT 'lux' FROM {rows} AS `light`"

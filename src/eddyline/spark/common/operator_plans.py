@@ -22,6 +22,7 @@ from eddyline.operators import (
     RowPredicate,
 )
 from eddyline.operators.answer import ComparedAnswer
+from eddyline.operators.domain import Constant
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ComparedAnswerPlan(OperatorPlan):
     function: Callable[..., Any]
     returns: str
     comparison: str
-    constant: int | float | str | None = None
+    constant: Constant | tuple[Constant | None, ...] | None = None
     other_answers: Literal["null", "cast"] = "cast"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
@@ -80,6 +82,14 @@ def check_columns(name: str, columns: Sequence[str]) -> None:
                 f"{name!r} has the column {column!r}; names that begin with {RESERVED} are "
                 f"reserved: rename it"
             )
+
+
+def read_schema(described: Mapping[str, Any]) -> StructType:
+    """Return the schema that the catalogue describes.
+
+    `StructType.fromJson` takes the collations of texts out of what it is given.
+    """
+    return StructType.fromJson(copy.deepcopy(dict(described)))
 
 
 def check_schema(name: str, known: StructType, given: StructType) -> None:

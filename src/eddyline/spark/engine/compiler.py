@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
 
 from eddyline.errors import QueryError
-from eddyline.spark.common.predicates import NativePredicate
+from eddyline.spark.engine.column_types import check_storable
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.functions import Function
+from eddyline.spark.engine.guards import could_fail, guard_arguments, guarded
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.native.failing import may_raise
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import STREAM, display_text
 from eddyline.sql.query import PredicateSpec, Query
@@ -70,6 +71,20 @@ class QueryCompiler:
         """Return an expression in the form in which the user wrote it."""
         return display_text(text).replace(self._suffix, "")
 
+    def with_session_rules(self, schemas: Schemas) -> Schemas:
+        """Return the schemas with the settings of the session that change what SQL means."""
+
+        def is_set(key: str) -> bool:
+            return str(self._spark.conf.get(key)).lower() == "true"
+
+        ansi = is_set("spark.sql.ansi.enabled")
+        return replace(
+            schemas,
+            ansi=ansi,
+            double_quoted_identifiers=ansi and is_set("spark.sql.ansi.doubleQuotedIdentifiers"),
+            case_sensitive=is_set("spark.sql.caseSensitive"),
+        )
+
     def compile(
         self, number: int, name: str, text: str, sink: str, schemas: Schemas
     ) -> CompiledQuery:
@@ -80,8 +95,12 @@ class QueryCompiler:
         except QueryError as error:
             raise QueryError(f"query {name!r}: {self.display_text(str(error))}") from None
         except (AnalysisException, ParseException) as error:
-            summary = str(error).split("\n")[0].split(";")[0]
-            raise QueryError(f"query {name!r}: {self.display_text(summary)}") from None
+            raise QueryError(f"query {name!r}: {self.display_text(_summary(error))}") from None
+        except (PySparkException, Py4JError) as error:  # the optimiser computes constants
+            raise QueryError(
+                f"query {name!r}: Spark fails on it, whatever the rows: "
+                f"{self.display_text(_summary(error))}"
+            ) from None
 
     def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
         query, stream = compiled.query, self._stream_of(compiled.query.stream)
@@ -91,6 +110,7 @@ class QueryCompiler:
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
+        check_storable(self._spark, compiled, stream)
         # A plain query that only compares columns with constants means the same to Spark, except
         # where strings contain escapes: those are read differently.
         if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
@@ -98,61 +118,97 @@ class QueryCompiler:
         argument_types: dict[str, DataType] = {}
         if query.predicates:
             empty_stream = self._spark.createDataFrame([], stream.schema).alias(STREAM)
-            query = self._check_predicates(empty_stream, query)
-            for text in {text for spec in query.predicates for text in spec.arguments}:
-                argument_types[text] = empty_stream.select(F.expr(text)).schema[0].dataType
+            types = self._expression_types(empty_stream, query)
+            query = self._check_predicates(empty_stream, query, types)
+            arguments = {text for spec in query.predicates for text in spec.arguments}
+            argument_types = {text: types[text] for text in arguments}
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
         return replace(compiled, query=query, argument_types=argument_types)
 
     def _check_meaning(self, compiled: CompiledQuery, stream: StreamInfo) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
-        written, understood = (
-            self._stored.analysed(compiled, stream, text)
-            for text in (compiled.query.written, compiled.query.understood)
-        )
+        query = compiled.query
+        frames = self._stored.over_nothing(compiled, stream, [query.written, query.understood])
+        written, understood = (frame._jdf.queryExecution().optimizedPlan() for frame in frames)
         for node in ("Aggregate", "Window"):
-            if re.search(rf"^\W*{node}\b", written, re.MULTILINE):
+            if re.search(rf"^\W*{node}\b", str(written), re.MULTILINE):
                 raise QueryError(
                     "it needs more than one row to compute something, and every row is judged by "
                     "itself; aggregate run.results(...)"
                 )
-        if written != understood:
+        # Plans that give the same result may differ in the letter case of names; the names of the
+        # result may not.
+        schemas = {frame._jdf.schema().json() for frame in frames}
+        if len(schemas) > 1 or not written.sameResult(understood):
             raise QueryError(
                 f"it was not understood as Spark understands it, but as "
-                f"{self.display_text(compiled.query.understood)}; write it in another way"
+                f"{self.display_text(query.understood)}; write it in another way"
             )
 
-    def _check_predicates(self, empty_stream: DataFrame, query: Query) -> Query:
-        """Check the types of predicates, and protect those that could fail on a row."""
+    def _expression_types(self, empty_stream: DataFrame, query: Query) -> dict[str, DataType]:
+        """Return the types of all expressions that Spark evaluates, by SQL text.
+
+        Spark optimises them as in a micro-batch, which fails here rather than there.
+        """
+        texts = {text: None for spec in query.predicates for text in spec.arguments}
+        texts |= {spec.condition: None for spec in query.predicates if spec.function is None}
+        frame = empty_stream.select(*[F.expr(text) for text in texts])
+        frame._jdf.queryExecution().optimizedPlan()
+        return dict(zip(texts, [field.dataType for field in frame.schema], strict=True))
+
+    def _check_predicates(
+        self, empty_stream: DataFrame, query: Query, types: dict[str, DataType]
+    ) -> Query:
+        """Check the types of predicates, and protect those that could fail on a row.
+
+        The types of arguments that are protected are added to `types`.
+        """
         native = [spec for spec in query.predicates if spec.function is None]
         for spec in query.predicates:
             if spec.function is not None:
                 self._check_function_test(spec, self._functions[spec.function])
         for spec in native:
-            data_type = empty_stream.select(F.expr(spec.condition)).schema[0].dataType
-            if not isinstance(data_type, BooleanType):
+            if not isinstance(types[spec.condition], BooleanType):
                 raise QueryError(
-                    f"{self.display_text(spec.condition)} is {data_type.simpleString()}, not a "
-                    f"condition; compare it"
+                    f"{self.display_text(spec.condition)} is "
+                    f"{types[spec.condition].simpleString()}, not a condition; compare it"
                 )
-        fallible = [s for s in native if may_raise(empty_stream, NativePredicate(s.condition))]
+        fallible = [spec for spec in native if could_fail(empty_stream, spec.condition)]
         if fallible:
-            query = query.merge_native_conditions()
-        for spec in fallible:
-            if spec in query.predicates:
+            merged = query.merge_native_conditions()
+            if any(spec in merged.predicates for spec in fallible):
+                merged = self._protect_alternatives(empty_stream, query)
+            query = merged
+        specs = {
+            spec.key: guard_arguments(empty_stream, query.conditions, spec)
+            for spec in query.predicates
+        }
+        for spec in query.predicates:
+            protected = specs[spec.key].arguments
+            types |= zip(protected, [types[text] for text in spec.arguments], strict=True)
+        return query.with_predicates(specs)
+
+    def _protect_alternatives(self, empty_stream: DataFrame, query: Query) -> Query:
+        """Let Spark evaluate fallible alternatives to a Python function only where it would."""
+        ordered = query.order_native_conditions()
+        protected = {spec.key: spec for spec in ordered.predicates}
+        for spec in ordered.predicates:
+            is_alternative = any(spec.key in clause.needs for clause in ordered.clauses)
+            if spec.function is not None or not is_alternative:
+                continue
+            if not could_fail(empty_stream, spec.condition):
+                continue
+            guards = query.ordered.guards.get(spec.key) if query.ordered else None
+            if guards is None:
                 raise QueryError(
                     f"{self.display_text(spec.condition)} could fail on some rows and stands in an "
-                    f"OR with a Python function, so that nothing can protect it; write it so that "
-                    f"it cannot fail (try_divide, try_cast, try_add), or without the OR"
+                    f"OR with a Python function whose answer decides whether it is computed; write "
+                    f"it before the function, or so that it cannot fail (try_divide, try_cast, "
+                    f"try_add), or without the OR"
                 )
-        guarded = {
-            spec.key: _guard_arguments(empty_stream, query, spec) for spec in query.predicates
-        }
-        return replace(
-            query,
-            predicates=tuple(guarded.values()),
-            required=tuple(guarded[key].key for key in query.required),
-        )
+            text = guarded(spec.condition, (*ordered.conditions, *guards))
+            protected[spec.key] = replace(spec, key=text, condition=text)
+        return ordered.with_predicates(protected)
 
     def _check_function_test(self, spec: PredicateSpec, function: Function) -> None:
         reason = function.reason_not_testable(spec.comparison, spec.constant)
@@ -160,17 +216,7 @@ class QueryCompiler:
             raise QueryError(f"{self.display_text(spec.key)}: {reason}")
 
 
-def _guard_arguments(empty_stream: DataFrame, query: Query, spec: PredicateSpec) -> PredicateSpec:
-    """Return the predicate with fallible arguments computed only where all conditions hold."""
-    if spec.key not in query.required or not query.conditions:
-        return spec
-    guard = " AND ".join(f"({condition})" for condition in query.conditions)
-    arguments = tuple(
-        f"CASE WHEN {guard} THEN {text} END"
-        if may_raise(empty_stream, NativePredicate(f"{text} IS NULL"))
-        else text
-        for text in spec.arguments
-    )
-    if arguments == spec.arguments:
-        return spec
-    return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)
+def _summary(error: Exception) -> str:
+    """Return the first line of what Spark says, which names what is wrong."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0].split(";")[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from eddyline.operators.answer import ANSWER_TYPES
+from eddyline.operators.answer import ANSWER_TYPES, TESTS
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Function:
         Parameters
         ----------
         comparison
-            "" to test for true, "not" to test for false, or the sign of a comparison.
+            "" to test for true, one of `TESTS`, the sign of a comparison, "in" or "not in".
         constant
-            What the answer is compared with; unused for "" and "not".
+            What the answer is compared with, a tuple for "in" and "not in"; else unused.
 
         Examples
         --------
@@ -59,10 +59,13 @@ class Function:
             return "a vectorised function can only be tested for true: WHERE f(x)"
         if self.returns not in ANSWER_TYPES:
             return f"its answer is {self.returns}; only {', '.join(ANSWER_TYPES)} can be compared"
-        if comparison in ("", "not"):
+        if comparison in ("is null", "is not null"):
+            return None
+        if comparison == "" or comparison in TESTS:
             is_testable = self.returns == "boolean"
-        elif isinstance(constant, str):
-            is_testable = self.returns == "string"
         else:
-            is_testable = self.returns in ("int", "bigint", "double")
+            constants = constant if isinstance(constant, tuple) else (constant,)
+            types = {isinstance(one, str) for one in constants if one is not None}
+            suitable = ("string",) if True in types else ("int", "bigint", "double")
+            is_testable = len(types) < 2 and self.returns in suitable
         return None if is_testable else f"its answer is {self.returns}"

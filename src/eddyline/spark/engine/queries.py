@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructType
-
 from eddyline.errors import EngineError
 from eddyline.report.run import QueryState, QueryStates
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
-from eddyline.spark.engine.checks import check_name
+from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.folder import EngineFolder
@@ -198,14 +196,14 @@ class EngineQueries:
 
     def _schemas(self) -> Schemas:
         catalogue = self._catalogue
-        return Schemas(
+        schemas = Schemas(
             {name: _types(entry) for name, entry in catalogue.streams.items()},
             {name: _types(entry) for name, entry in catalogue.tables.items()},
             {name: self._compiler.name_for_spark(name) for name in catalogue.functions},
             self._timezone,
         )
+        return self._compiler.with_session_rules(schemas)
 
 
 def _types(entry: StreamEntry | TableEntry) -> dict[str, str]:
-    schema = StructType.fromJson(entry.schema)
-    return {column.name: column.dataType.simpleString() for column in schema}
+    return {column.name: column.dataType.simpleString() for column in read_schema(entry.schema)}

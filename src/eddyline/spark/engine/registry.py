@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from eddyline.errors import EngineError
 from eddyline.spark.common.predicate_checks import kind_of_udf
@@ -21,6 +20,7 @@ from eddyline.spark.engine.checks import (
     check_name,
     check_schema,
     read_delay_us,
+    read_schema,
 )
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.functions import Function
@@ -77,7 +77,7 @@ class Registry:
         schema = json.loads(df.schema.json())
         known = self._catalogue.streams.get(name)
         if known is not None:
-            check_schema(name, StructType.fromJson(known.schema), df.schema)
+            check_schema(name, read_schema(known.schema), df.schema)
             schema = known.schema  # it may differ in what does not matter, such as nullability
         self._catalogue.set_stream(name, StreamEntry(schema, time, delay_us))
         info = StreamInfo(self._number_of(name), name, df.schema, self._timezone, time, delay_us)
@@ -101,7 +101,7 @@ class Registry:
         known = self._catalogue.tables.get(name)
         if known is None:
             return TableEntry(json.loads(df.schema.json()), rows, hash_sum, version=0)
-        check_schema(name, StructType.fromJson(known.schema), df.schema)
+        check_schema(name, read_schema(known.schema), df.schema)
         if (known.rows, known.hash_sum) == (rows, hash_sum):
             return None
         return TableEntry(json.loads(df.schema.json()), rows, hash_sum, known.version)
@@ -145,7 +145,7 @@ class Registry:
         """Return a stream as it was registered, or as the catalogue knows it."""
         if name in self._streams:
             return self._streams[name][0]
-        schema = StructType.fromJson(self._catalogue.streams[name].schema)
+        schema = read_schema(self._catalogue.streams[name].schema)
         return StreamInfo(self._number_of(name), name, schema, self._timezone)
 
     def table_versions(self) -> dict[str, int]:

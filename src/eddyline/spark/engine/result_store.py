@@ -7,7 +7,6 @@ computed when it is read: Spark runs the query's own SELECT over its rows (`docs
 from __future__ import annotations
 
 import pathlib
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -114,20 +113,22 @@ class ResultStore:
     def empty_result(self, compiled: CompiledQuery, stream: StreamInfo) -> DataFrame:
         """Return the result over no rows."""
         fields = [column for column in stream.schema if column.name in compiled.query.columns]
-        return self._over_nothing(compiled, StructType(fields), compiled.query.result)
+        (frame,) = self._over_nothing(compiled, StructType(fields), [compiled.query.result])
+        return frame
 
-    def analysed(self, compiled: CompiledQuery, stream: StreamInfo, text: str) -> str:
-        """Return the optimised plan of a text over no rows, in a form that can be compared."""
-        frame = self._over_nothing(compiled, stream.schema, text)
-        plan = str(frame._jdf.queryExecution().optimizedPlan())
-        plan = re.sub(r"_pyspark_\w+", "view", plan).replace("Join Cross", "Join Inner")
-        numbers: dict[str, str] = {}  # attribute numbers differ from plan to plan
-        return re.sub(r"#\d+", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), plan)
+    def over_nothing(
+        self, compiled: CompiledQuery, stream: StreamInfo, texts: Sequence[str]
+    ) -> list[DataFrame]:
+        """Return what SQL texts give over no rows; their plans have the same leaves."""
+        return self._over_nothing(compiled, stream.schema, texts)
 
-    def _over_nothing(self, compiled: CompiledQuery, schema: StructType, text: str) -> DataFrame:
+    def _over_nothing(
+        self, compiled: CompiledQuery, schema: StructType, texts: Sequence[str]
+    ) -> list[DataFrame]:
         rows = self._spark.createDataFrame([], schema)
         newest = {name: self.newest_version(name) for name in compiled.query.tables}
-        return self._run(text, rows, newest)
+        tables = self._tables_at(newest)
+        return [self._spark.sql(text, **{ROWS: rows}, **tables) for text in texts]
 
     def _rows(
         self, compiled: CompiledQuery, stream: StreamInfo, batches: Mapping[int, BatchRecord]
@@ -153,8 +154,10 @@ class ResultStore:
         return files or [str(folder / part)]  # records of earlier versions do not list files
 
     def _run(self, text: str, rows: DataFrame, versions: Mapping[str, int]) -> DataFrame:
-        tables = {TABLE + name: self.table(name, version) for name, version in versions.items()}
-        return self._spark.sql(text, **{ROWS: rows}, **tables)
+        return self._spark.sql(text, **{ROWS: rows}, **self._tables_at(versions))
+
+    def _tables_at(self, versions: Mapping[str, int]) -> dict[str, DataFrame]:
+        return {TABLE + name: self.table(name, version) for name, version in versions.items()}
 
     # --- static tables -----------------------------------------------------------------------
 

@@ -1,0 +1,66 @@
+"""Expressions that could fail on a row, computed only where Spark would compute them.
+
+Spark computes the arguments of a Python function, and evaluates conditions with such functions, on
+the rows that fulfil all conditions without them (`docs/decisions/0012`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eddyline.spark.common.predicates import NativePredicate
+from eddyline.spark.native.failing import may_raise
+from eddyline.sql.query import PredicateSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
+
+
+def could_fail(empty_stream: DataFrame, text: str) -> bool:
+    """Whether an expression could fail on a row of the stream, as far as its text tells."""
+    return may_raise(empty_stream, NativePredicate(text, without_names(text)))
+
+
+def without_names(text: str) -> str:
+    """Return an expression without its texts and names, in which operators could seem to be.
+
+    Examples
+    --------
+    >>> without_names("`it's` = 'a`b' AND 1 / `a-b` > 2")
+    "`name` = '' AND 1 / `name` > 2"
+
+    """
+    return _QUOTED.sub(lambda quoted: "`name`" if quoted[0][0] == "`" else "''", text)
+
+
+def guarded(text: str, conditions: Sequence[str]) -> str:
+    """Return an expression that is computed only where all conditions hold, and else is NULL.
+
+    Examples
+    --------
+    >>> guarded("1 / a", ["a IS NOT NULL", "a <> 0"])
+    'CASE WHEN (a IS NOT NULL) AND (a <> 0) THEN 1 / a END'
+
+    """
+    guard = " AND ".join(f"({condition})" for condition in conditions)
+    return f"CASE WHEN {guard} THEN {text} END" if guard else text
+
+
+def guard_arguments(
+    empty_stream: DataFrame, conditions: Sequence[str], spec: PredicateSpec
+) -> PredicateSpec:
+    """Return a predicate with fallible arguments computed only where all conditions hold."""
+    if not conditions:
+        return spec
+    arguments = tuple(
+        guarded(text, conditions) if could_fail(empty_stream, f"{text} IS NULL") else text
+        for text in spec.arguments
+    )
+    if arguments == spec.arguments:
+        return spec
+    return replace(spec, key=guarded(spec.key, conditions), arguments=arguments)

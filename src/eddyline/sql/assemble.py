@@ -10,6 +10,7 @@ from eddyline.sql.join_graph import JoinedQuery
 from eddyline.sql.query import Query, SourceSpec
 from eddyline.sql.render import result_sql, understood_sql, written_sql
 from eddyline.sql.resolve import ResolvedQuery, Source
+from eddyline.sql.tree import stream_sql
 
 _GENERATORS = frozenset(
     "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()
@@ -29,6 +30,8 @@ def assemble(query: JoinedQuery) -> Query:
         clauses=row_filter.clauses,
         lookups=query.lookups,
         conditions=row_filter.conditions,
+        where=row_filter.where,
+        computed=_computed(resolved),
         functions=_functions(resolved),
         is_plain=_is_plain(resolved),
         generates_rows=_generates_rows(resolved.select),
@@ -80,6 +83,11 @@ def _selects_all(source: Source, select: exp.Select) -> bool:
 def _functions(resolved: ResolvedQuery) -> tuple[str, ...]:
     names = {resolved.registered_function(node) for node in resolved.select.walk()}
     return tuple(sorted(name for name in names if name is not None))
+
+
+def _computed(resolved: ResolvedQuery) -> tuple[str, ...]:
+    items = [item.unalias() for item in resolved.select.expressions]
+    return tuple(stream_sql(i) for i in items if not isinstance(i, exp.Column | exp.Star))
 
 
 def _generates_rows(select: exp.Select) -> bool:

@@ -38,6 +38,7 @@ class RowFilter:
     required: tuple[str, ...]
     clauses: tuple[Clause, ...]
     conditions: tuple[str, ...]
+    where: str
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def _to_filter(conjuncts: Sequence[Conjunct], resolved: ResolvedQuery) -> RowFil
         conditions=tuple(
             text for conjunct in conjuncts for text in _native_conditions(conjunct, resolved)
         ),
+        where=" AND ".join(f"({stream_sql(conjunct.condition)})" for conjunct in conjuncts),
     )
 
 

@@ -59,6 +59,11 @@ def evaluate(node: exp.Expression, row: Row, functions: Functions) -> Any:
         return str(node.this) if node.is_string else Decimal(str(node.this))
     if isinstance(node, exp.Null | exp.Boolean):
         return None if isinstance(node, exp.Null) else bool(node.this)
+    if isinstance(node, exp.Case):
+        for branch in node.args["ifs"]:
+            if evaluate(branch.this, row, functions) is True:
+                return evaluate(branch.args["true"], row, functions)
+        return evaluate(node.args["default"], row, functions)
     if isinstance(node, exp.Between):
         parts = [node.this, node.args["low"], node.args["high"]]
     elif isinstance(node, exp.Binary):
@@ -167,7 +172,7 @@ _OPERATIONS: dict[type[exp.Expression], Callable[..., Any]] = {
     exp.Not: _not,
     exp.And: _and,
     exp.Or: _or,
-    exp.Is: lambda value, _: value is None,
+    exp.Is: lambda value, other: value is other,
     exp.In: lambda value, *items: _or(*[_compare(value, "=", item) for item in items]),
     exp.Between: lambda value, low, high: _and(
         _compare(value, ">=", low), _compare(value, "<=", high)

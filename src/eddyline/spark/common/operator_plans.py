@@ -22,6 +22,7 @@ from eddyline.operators import (
     RowPredicate,
 )
 from eddyline.operators.answer import ComparedAnswer
+from eddyline.operators.time_limit import LimitedOperator
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,14 @@ class ComparedAnswerPlan(OperatorPlan):
     comparison: str
     constant: int | float | str | None = None
     other_answers: Literal["null", "cast"] = "cast"
+
+
+@dataclass(frozen=True)
+class LimitedPlan(OperatorPlan):
+    """A function with a time limit; see `LimitedOperator`."""
+
+    operator: OperatorPlan
+    limit_s: float
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,11 @@ def _(plan: ComparedAnswerPlan) -> Operator:
         plan.constant,
         plan.other_answers,
     )
+
+
+@make_operator.register
+def _(plan: LimitedPlan) -> Operator:
+    return LimitedOperator(make_operator(plan.operator), plan.limit_s)
 
 
 @make_operator.register

@@ -27,6 +27,8 @@ class CompiledQuery:
         Kind of its sink.
     argument_types
         Types of the arguments that it calls Python functions with, by SQL text.
+    select_may_fail
+        Whether computing its SELECT could fail on some row.
 
     """
 
@@ -35,6 +37,7 @@ class CompiledQuery:
     query: Query
     sink: str
     argument_types: Mapping[str, DataType] = field(default_factory=dict)
+    select_may_fail: bool = False
 
     @property
     def is_stored(self) -> bool:

@@ -19,10 +19,10 @@ from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.native.failing import may_raise
+from eddyline.spark.native.failing import casts_may_raise, may_raise, text_may_raise
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import STREAM, display_text
-from eddyline.sql.query import PredicateSpec, Query
+from eddyline.sql.query import PredicateSpec, Query, guarded_by
 from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
@@ -102,7 +102,19 @@ class QueryCompiler:
             for text in {text for spec in query.predicates for text in spec.arguments}:
                 argument_types[text] = empty_stream.select(F.expr(text)).schema[0].dataType
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
-        return replace(compiled, query=query, argument_types=argument_types)
+        return replace(
+            compiled,
+            query=query,
+            argument_types=argument_types,
+            select_may_fail=self._select_may_fail(compiled, stream),
+        )
+
+    def _select_may_fail(self, compiled: CompiledQuery, stream: StreamInfo) -> bool:
+        """Whether SELECT could fail on some row, as far as its text and its casts tell."""
+        computed = compiled.query.computed
+        if not computed or any(map(text_may_raise, computed)):
+            return bool(computed)
+        return casts_may_raise(self._stored.analysed(compiled, stream, compiled.query.result))
 
     def _check_meaning(self, compiled: CompiledQuery, stream: StreamInfo) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
@@ -164,13 +176,12 @@ def _guard_arguments(empty_stream: DataFrame, query: Query, spec: PredicateSpec)
     """Return the predicate with fallible arguments computed only where all conditions hold."""
     if spec.key not in query.required or not query.conditions:
         return spec
-    guard = " AND ".join(f"({condition})" for condition in query.conditions)
     arguments = tuple(
-        f"CASE WHEN {guard} THEN {text} END"
+        guarded_by(query.conditions, text)
         if may_raise(empty_stream, NativePredicate(f"{text} IS NULL"))
         else text
         for text in spec.arguments
     )
     if arguments == spec.arguments:
         return spec
-    return replace(spec, key=f"{spec.key} where {guard}", arguments=arguments)
+    return replace(spec, key=guarded_by(query.conditions, spec.key), arguments=arguments)

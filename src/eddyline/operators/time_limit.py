@@ -53,6 +53,7 @@ class Stopwatch:
         self._started: float | None = None
         self._limit_s = 0.0
         self._beat_s = 0.0  # 0 while no signals are sent
+        self._longest_s = 0.0  # of the limits since signals are sent
         self._handler_before: Any = None
 
     def call(self, name: str, limit_s: float, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -63,6 +64,8 @@ class Stopwatch:
         self._started, self._limit_s = time.monotonic(), limit_s
         if not 0 < self._beat_s <= limit_s / BEATS_PER_LIMIT:
             self._start_beats(limit_s)
+        elif limit_s > self._longest_s:
+            self._postpone_end()
         try:
             try:
                 return function(*arguments)
@@ -103,14 +106,15 @@ class Stopwatch:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._handler_before or signal.SIG_DFL)
         faulthandler.cancel_dump_traceback_later()
-        self._beat_s = 0.0
+        self._beat_s = self._longest_s = 0.0
 
     def _postpone_end(self) -> None:
+        self._longest_s = max(self._longest_s, self._limit_s)
         if sys.__stderr__ is None:
             return
         with contextlib.suppress(ValueError, RuntimeError, OSError):  # it may be closed
             faulthandler.dump_traceback_later(
-                2 * self._limit_s + GRACE_S, exit=True, file=sys.__stderr__
+                2 * self._longest_s + GRACE_S, exit=True, file=sys.__stderr__
             )
 
 

@@ -18,7 +18,7 @@ from eddyline.errors import TimeLimitError
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators import ArrowPredicate, Batch, ColumnReader, PandasPredicate, RowPredicate
-from eddyline.operators.time_limit import LimitedOperator, Stopwatch
+from eddyline.operators.time_limit import GRACE_S, LimitedOperator, Stopwatch
 
 LIMIT_S = 0.2
 
@@ -55,6 +55,21 @@ def test_a_shorter_limit_holds_while_a_longer_one_is_watched() -> None:
     watch.call("patient", 60.0, int)
     with pytest.raises(TimeLimitError, match="hasty"):
         watch.call("hasty", LIMIT_S, time.sleep, 30)
+
+
+def test_a_process_is_not_ended_before_twice_the_longest_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[float] = []
+    monkeypatch.setattr(
+        "eddyline.operators.time_limit.faulthandler.dump_traceback_later",
+        lambda seconds, **_: ends.append(seconds),
+    )
+    watch = Stopwatch()
+    for limit_s in (1.0, 40.0, 1.0, 60.0, 40.0):
+        watch.call("f", limit_s, int)
+    assert ends == [2 + GRACE_S, 80 + GRACE_S, 120 + GRACE_S]
+    watch._stop_beats()
 
 
 def test_signals_end_when_nothing_is_called_and_the_handler_of_before_is_back() -> None:

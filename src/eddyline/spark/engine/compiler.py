@@ -107,6 +107,7 @@ class QueryCompiler:
             query=query,
             argument_types=argument_types,
             select_may_fail=self._select_may_fail(compiled, stream),
+            select_calls_python=any(self._suffix in text for text in query.computed),
         )
 
     def _select_may_fail(self, compiled: CompiledQuery, stream: StreamInfo) -> bool:

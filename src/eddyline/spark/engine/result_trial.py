@@ -90,7 +90,8 @@ class ResultTrial:
         frames = []
         for compiled in queries:
             query = compiled.query
-            if query.is_row_for_row and not query.functions and compiled.number not in record.alone:
+            is_whole = compiled.select_calls_python or not query.is_row_for_row
+            if not is_whole and compiled.number not in record.alone:
                 users = together.setdefault(query.stream, {})
                 for text in query.computed:
                     users.setdefault(text, []).append(compiled.number)

@@ -12,13 +12,12 @@ Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, section
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from eddyline.arrays import Bitmap, BoolArray, FloatArray, IntArray
+from eddyline.arrays import Bitmap, BoolArray, IntArray
 from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
 from eddyline.joins.join_tree import Node, largest_window
@@ -40,19 +39,19 @@ class SliceCounts:
     ----------
     seen, passed
         Rows of the root that asked, and those of them that some query still wanted afterwards.
-    elapsed_us
-        Time that the probes took.
+    candidates
+        Stored rows that were compared.
 
     """
 
     seen: IntArray
     passed: IntArray
-    elapsed_us: FloatArray
+    candidates: IntArray
 
     @classmethod
     def zeros(cls, nodes: int) -> SliceCounts:
         """Return counts of nothing."""
-        return cls(np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes))
+        return cls(*[np.zeros(nodes, dtype=np.int64) for _ in range(3)])
 
 
 @dataclass
@@ -122,7 +121,7 @@ class DropProbing:
             sample = rows[self.order.sample(len(rows))]
             drops = self._profile(stems, sample) if len(sample) else None
             change = self.order.learn(
-                len(rows), counts.seen, counts.passed, counts.elapsed_us, drops
+                len(rows), counts.seen, counts.passed, counts.candidates, drops
             )
             if change is not None:
                 self._changes.append(change)
@@ -139,13 +138,14 @@ class DropProbing:
         root = self._root_rows(stems[self.root.stream], rows)
         lists: dict[int, MatchLists] = {}
         for number in self.order.current:
-            began = time.perf_counter()
+            stem = stems[self.nodes[number].role.stream]
+            before = stem.counts.candidates
             seen = overlap(root.interested, self._masks[number])
             if seen.any():
                 self._ask(number, root, stems, lists)
                 counts.seen[number] = seen.sum()
                 counts.passed[number] = any_bit(root.interested[seen]).sum()
-            counts.elapsed_us[number] = (time.perf_counter() - began) * 1e6
+            counts.candidates[number] = stem.counts.candidates - before
         sizes = {number: len(own) for number, own in lists.items()}
         smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))
         expansion = self._expansion(with_parents_first(smallest_first, self._parents()))

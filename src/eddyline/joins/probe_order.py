@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.arrays import BoolArray, IntArray
 from eddyline.ordering import Change, Evidence, Policy
 from eddyline.ordering.tickets import Tickets
 from eddyline.profile import CostModel
@@ -45,7 +45,7 @@ class ProbeOrder:
     --------
     >>> order = ProbeOrder(Tickets(), parents=[-1, -1], weights=[1, 1])
     >>> rows = np.array([1000, 1000]), np.array([900, 100])
-    >>> change = order.learn(1000, *rows, elapsed_us=np.array([50.0, 50.0]))
+    >>> change = order.learn(1000, *rows, candidates=np.array([900, 100]))
     >>> order.current
     [1, 0]
 
@@ -83,7 +83,7 @@ class ProbeOrder:
         rows: int,
         seen: IntArray,
         passed: IntArray,
-        elapsed_us: FloatArray,
+        candidates: IntArray,
         drops: BoolArray | None = None,
     ) -> Change | None:
         """Take a slice into account; return the change if the order is now another.
@@ -94,14 +94,15 @@ class ProbeOrder:
             Rows of the slice.
         seen, passed
             For each node, the rows that asked it, and those that were kept.
-        elapsed_us
-            Time that each took.
+        candidates
+            Stored rows that each compared. With the probes themselves they are what a SteM costs:
+            times would follow whatever else the machine does.
         drops
             For rows of the sample, which nodes drop them.
 
         """
-        for cost, asked, elapsed in zip(self._costs, seen, elapsed_us, strict=True):
-            cost.add(int(asked), float(elapsed))
+        for cost, asked, compared in zip(self._costs, seen, candidates, strict=True):
+            cost.add(int(asked), float(asked + compared))
         if len(self._parents) < 2 or not self._policy.learns:
             return None
         count = len(self._parents)

@@ -66,6 +66,7 @@ class QuotedIdentifiers(VerbatimSpark):
 #: Arguments of `Expression.sql` that write an expression as Spark SQL.
 SPARK: dict[str, Any] = {"dialect": VerbatimSpark, "normalize_functions": False}
 
+_OPTIONS = {"normalize_functions": False, "comments": False}
 _of_thread = threading.local()
 
 
@@ -96,7 +97,7 @@ def to_sql(node: exp.Expression, qualifier: str | None = None) -> str:
     """
     generator = getattr(_of_thread, "generator", None)
     if generator is None:
-        generator = _of_thread.generator = VerbatimSpark().generator(normalize_functions=False)
+        generator = _of_thread.generator = VerbatimSpark().generator(**_OPTIONS)
     generator.qualifier = qualifier
     return str(generator.sql(node))
 

@@ -58,9 +58,7 @@ class QuotedIdentifiers(VerbatimSpark):
     class Tokenizer(VerbatimSpark.Tokenizer):
         """Reads `spark.sql.ansi.doubleQuotedIdentifiers`."""
 
-        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
 
 
 #: Arguments of `Expression.sql` that write an expression as Spark SQL.

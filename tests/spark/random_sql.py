@@ -126,7 +126,6 @@ def _called(rng: random.Random, sign: str) -> str:
             "(a <> 0 AND 10 / a > 2) OR is_vowel(s)",
             "a = 0 OR 10 / a > 2 OR width(s) = 1",
             "a <> 0 AND (10 / a > 2 OR is_vowel(s))",
-            "a <> 0 AND (width(string(10 / a)) > 3 OR is_vowel(s))",
             "a = 0 OR (10 / a > 2 AND is_vowel(s))",
             "is_vowel(s) OR 10 / a > 2",
         ]

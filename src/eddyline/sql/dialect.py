@@ -58,14 +58,13 @@ class QuotedIdentifiers(VerbatimSpark):
     class Tokenizer(VerbatimSpark.Tokenizer):
         """Reads `spark.sql.ansi.doubleQuotedIdentifiers`."""
 
-        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
 
 
 #: Arguments of `Expression.sql` that write an expression as Spark SQL.
 SPARK: dict[str, Any] = {"dialect": VerbatimSpark, "normalize_functions": False}
 
+_OPTIONS = {"normalize_functions": False, "comments": False}
 _of_thread = threading.local()
 
 
@@ -96,7 +95,7 @@ def to_sql(node: exp.Expression, qualifier: str | None = None) -> str:
     """
     generator = getattr(_of_thread, "generator", None)
     if generator is None:
-        generator = _of_thread.generator = VerbatimSpark().generator(normalize_functions=False)
+        generator = _of_thread.generator = VerbatimSpark().generator(**_OPTIONS)
     generator.qualifier = qualifier
     return str(generator.sql(node))
 

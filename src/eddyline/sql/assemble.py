@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from eddyline.sql.group import RowFilter
 from eddyline.sql.join_graph import JoinedQuery
+from eddyline.sql.join_spec import key_pair, time_bounds, windows_from_bounds
 from eddyline.sql.names import Source
-from eddyline.sql.query import Query, SourceSpec
+from eddyline.sql.query import JoinSpec, LookupSpec, Query, SourceSpec
 from eddyline.sql.render import query_texts
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.tree import stream_sql
@@ -20,7 +22,12 @@ _GENERATORS = frozenset(
 
 def assemble(query: JoinedQuery) -> Query:
     """Return the compiled query."""
-    resolved, row_filter = query.resolved, query.row_filter
+    return _assemble_one(query) if len(query.resolved.streams) == 1 else _assemble_join(query)
+
+
+def _assemble_one(query: JoinedQuery) -> Query:
+    """Return a query over one stream."""
+    resolved, (row_filter,), (lookups,) = query.resolved, query.row_filters, query.lookups
     conditions = [conjunct.condition for conjunct in query.graph.conjuncts]
     texts = query_texts(resolved, conditions)
     return Query(
@@ -30,7 +37,7 @@ def assemble(query: JoinedQuery) -> Query:
         predicates=row_filter.predicates,
         required=row_filter.required,
         clauses=row_filter.clauses,
-        lookups=query.lookups,
+        lookups=lookups,
         conditions=row_filter.conditions,
         ordered=row_filter.ordered,
         where=row_filter.where,
@@ -42,6 +49,85 @@ def assemble(query: JoinedQuery) -> Query:
         written=texts.written,
         understood=texts.understood,
     )
+
+
+def _assemble_join(query: JoinedQuery) -> Query:
+    """Return a query over several streams."""
+    resolved = query.resolved
+    pairs = [key_pair(conjunct, resolved) for conjunct in query.graph.conjuncts]
+    left = [c for c, pair in zip(query.graph.conjuncts, pairs, strict=True) if pair is None]
+    conditions = [conjunct.condition for conjunct in left]
+    texts = query_texts(resolved, conditions)
+    specs = [_to_spec(source, resolved.select, conditions) for source in resolved.sources]
+    streams = [spec for spec in specs if spec.is_stream]
+    bounds = time_bounds(left, resolved, resolved.schemas.times)
+    from_bounds = windows_from_bounds(bounds, len(streams))
+    parts = zip(streams, query.row_filters, query.lookups, strict=True)
+    join = JoinSpec(
+        tuple(_part(resolved, spec, own, lookups) for spec, own, lookups in parts),
+        tuple(pair for pair in pairs if pair is not None),
+        tuple(
+            _window_us(spec, window_us)
+            for spec, window_us in zip(streams, from_bounds, strict=True)
+        ),
+        bool(conditions),
+    )
+    return Query(
+        text=resolved.text,
+        sources=tuple(specs),
+        accepts={},
+        predicates=(),
+        required=(),
+        clauses=(),
+        lookups=(),
+        conditions=(),
+        ordered=None,
+        where="",
+        computed=_computed(resolved),
+        functions=resolved.functions,
+        is_plain=False,
+        generates_rows=_generates_rows(resolved.select),
+        result=texts.result,
+        written=texts.written,
+        understood=texts.understood,
+        join=join,
+    )
+
+
+def _part(
+    resolved: ResolvedQuery,
+    spec: SourceSpec,
+    row_filter: RowFilter,
+    lookups: tuple[LookupSpec, ...],
+) -> Query:
+    """Return the conditions on one stream of a join as a query over that stream."""
+    functions = {spec.function for spec in row_filter.predicates if spec.function is not None}
+    return Query(
+        text=resolved.text,
+        sources=(spec,),
+        accepts=row_filter.accepts,
+        predicates=row_filter.predicates,
+        required=row_filter.required,
+        clauses=row_filter.clauses,
+        lookups=lookups,
+        conditions=row_filter.conditions,
+        ordered=row_filter.ordered,
+        where=row_filter.where,
+        computed=(),
+        functions=tuple(sorted(functions)),
+        is_plain=True,
+        generates_rows=False,
+        result="",
+        written="",
+        understood="",
+    )
+
+
+def _window_us(spec: SourceSpec, from_bounds_us: int | None) -> int | None:
+    """Return the smaller of the window that a stream was given and the one that follows."""
+    window_us = None if spec.window is None else spec.window.length_us
+    known = [limit for limit in (window_us, from_bounds_us) if limit is not None]
+    return min(known, default=None)
 
 
 def _to_spec(

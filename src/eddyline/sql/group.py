@@ -23,6 +23,7 @@ from eddyline.operators.value_set import ValueSet
 from eddyline.sql.comparison import ColumnTypes, to_values
 from eddyline.sql.evaluation_order import evaluation_guards, has_mixed_alternatives
 from eddyline.sql.function_tests import to_function_test
+from eddyline.sql.names import Source
 from eddyline.sql.normalise import LITERALS_MAX, Clauses, Conjunct, NormalisedQuery, to_clauses
 from eddyline.sql.placeholders import display_text
 from eddyline.sql.query import OrderedFilter, PredicateSpec
@@ -51,15 +52,15 @@ class GroupedQuery:
     ----------
     resolved
         As before.
-    row_filter
-        The conjuncts over the stream alone, grouped.
+    row_filters
+        For each stream, the conjuncts over it alone, grouped; in the order of FROM.
     conjuncts
-        The other conjuncts, which involve static tables.
+        The other conjuncts, which involve several sources or a static table.
 
     """
 
     resolved: ResolvedQuery
-    row_filter: RowFilter
+    row_filters: tuple[RowFilter, ...]
     conjuncts: tuple[Conjunct, ...]
 
 
@@ -74,7 +75,7 @@ def group(query: NormalisedQuery) -> GroupedQuery:
     >>> from eddyline.sql.schemas import Schemas
     >>> schemas = Schemas({"s": {"a": "int", "b": "string"}})
     >>> text = "SELECT a FROM s WHERE a > 1 AND a < 5 AND length(b) > 3"
-    >>> row_filter = group(normalise(resolve(read(QueryText(text, schemas))))).row_filter
+    >>> (row_filter,) = group(normalise(resolve(read(QueryText(text, schemas))))).row_filters
     >>> row_filter.accepts
     {'a': ValueSet(bounds=(2, 5), below=False, null=False)}
     >>> row_filter.required
@@ -82,14 +83,20 @@ def group(query: NormalisedQuery) -> GroupedQuery:
 
     """
     resolved = query.resolved
-    stream = {resolved.stream.alias}
-    local = [conjunct for conjunct in query.conjuncts if conjunct.sources <= stream]
-    others = [conjunct for conjunct in query.conjuncts if not conjunct.sources <= stream]
-    return GroupedQuery(resolved, _to_filter(local, resolved), tuple(others))
+    local: dict[str, list[Conjunct]] = {stream.alias: [] for stream in resolved.streams}
+    others = []
+    for conjunct in query.conjuncts:
+        aliases = conjunct.sources or {resolved.stream.alias}  # a constant condition
+        if len(aliases) == 1 and aliases <= local.keys():
+            local[min(aliases)].append(conjunct)
+        else:
+            others.append(conjunct)
+    filters = [_to_filter(local[stream.alias], stream, resolved) for stream in resolved.streams]
+    return GroupedQuery(resolved, tuple(filters), tuple(others))
 
 
-def _to_filter(conjuncts: Sequence[Conjunct], resolved: ResolvedQuery) -> RowFilter:
-    columns = ColumnTypes(resolved.stream.columns, resolved.schemas.timezone, resolved.schemas.ansi)
+def _to_filter(conjuncts: Sequence[Conjunct], stream: Source, resolved: ResolvedQuery) -> RowFilter:
+    columns = ColumnTypes(stream.columns, resolved.schemas.timezone, resolved.schemas.ansi)
     parts = _to_parts([clause for c in conjuncts for clause in c.clauses], columns, resolved)
     return RowFilter(
         accepts=parts.accepts,

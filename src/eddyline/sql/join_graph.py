@@ -7,7 +7,7 @@ connected with the stream, directly or through other sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -37,14 +37,14 @@ class Equality:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    """The sources of a query and the conditions that involve more than the stream.
+    """The sources of a query and the conditions that involve more than one stream.
 
     Parameters
     ----------
     sources
         Aliases in the order of FROM.
     conjuncts
-        All conditions that involve a static table, in their written order.
+        All conditions that involve several sources or a static table, in their written order.
     equalities
         The edges: those of the conditions that equate sources.
 
@@ -97,12 +97,12 @@ class JoinGraph:
 
 @dataclass(frozen=True)
 class JoinedQuery:
-    """Result of `join_graph`; the step `lookups` fills in the lookups."""
+    """Result of `join_graph`; the step `lookups` fills in the lookups of each stream."""
 
     resolved: ResolvedQuery
-    row_filter: RowFilter
+    row_filters: tuple[RowFilter, ...]
     graph: JoinGraph
-    lookups: tuple[LookupSpec, ...] = ()
+    lookups: tuple[tuple[LookupSpec, ...], ...] = ()
 
 
 def join_graph(query: GroupedQuery) -> JoinedQuery:
@@ -115,13 +115,17 @@ def join_graph(query: GroupedQuery) -> JoinedQuery:
     )
     graph = JoinGraph(sources, query.conjuncts, equalities)
     stream = query.resolved.stream.alias
+    if len(query.resolved.streams) > 1:  # another comparison may be all that links two streams
+        streams = {source.alias for source in query.resolved.streams}
+        edges = [Equality(c.sources & streams, {}) for c in query.conjuncts]
+        graph = replace(graph, equalities=(*equalities, *[e for e in edges if len(e.sources) > 1]))
     unconnected = sorted(set(sources) - graph.connected(stream))
     if unconnected:
         raise QueryError(
             f"nothing joins {', '.join(unconnected)} with the rest; add an equality, for "
             f"example {stream}.x = {unconnected[0]}.x"
         )
-    return JoinedQuery(query.resolved, query.row_filter, graph)
+    return JoinedQuery(query.resolved, query.row_filters, graph)
 
 
 def _columns(equality: exp.EQ) -> dict[str, str]:

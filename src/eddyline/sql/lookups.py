@@ -28,9 +28,11 @@ def lookups(query: JoinedQuery) -> JoinedQuery:
     ('t', ('a',), ('k',), '(`v` > 3)')
 
     """
-    stream = query.resolved.stream
-    specs = [_to_lookup(stream, table, query.graph) for table in query.resolved.tables]
-    return replace(query, lookups=tuple(spec for spec in specs if spec is not None))
+    found = []
+    for stream in query.resolved.streams:
+        specs = [_to_lookup(stream, table, query.graph) for table in query.resolved.tables]
+        found.append(tuple(spec for spec in specs if spec is not None))
+    return replace(query, lookups=tuple(found))
 
 
 def _to_lookup(stream: Source, table: Source, graph: JoinGraph) -> LookupSpec | None:

@@ -13,6 +13,8 @@ RESERVED = "__eddyline"
 STREAM = "__eddyline_stream"
 #: Placeholder of the matching rows in the SQL that makes the result.
 ROWS = "rows"
+#: Name of the combinations of rows that the result of a join of streams is made of.
+COMBINATIONS = "__eddyline_rows"
 #: Prefix of the placeholders of static tables.
 TABLE = "table_"
 

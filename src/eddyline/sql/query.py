@@ -10,6 +10,14 @@ from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.operators.domain import Constant
 from eddyline.operators.value_set import ValueSet
 
+_UNITS_US = {
+    "milliseconds": 10**3,
+    "seconds": 10**6,
+    "minutes": 60 * 10**6,
+    "hours": 3600 * 10**6,
+    "days": 86400 * 10**6,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -17,6 +25,11 @@ class Window:
 
     size: int
     unit: str
+
+    @property
+    def length_us(self) -> int | None:
+        """Its length in microseconds; None for a number of rows."""
+        return None if self.unit == "rows" else self.size * _UNITS_US[self.unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +136,50 @@ class OrderedFilter:
     guards: Mapping[str, tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """A join key: position of the stream among those of FROM, and SQL over `STREAM`."""
+
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """The event time of `later` less that of `earlier` is at most so many microseconds."""
+
+    later: int
+    earlier: int
+    difference_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSpec:
+    """The join of several streams in a query.
+
+    Parameters
+    ----------
+    parts
+        For each stream in FROM, the conditions on it alone, as a query over that stream.
+    equalities
+        Pairs of keys that must be equal.
+    windows_us
+        For each stream, how much older than the youngest row of a result its row may be,
+        exclusive, as far as the query says so in terms of time; None if it does not.
+    is_filtered
+        True if conditions are left that Spark evaluates when the result is read.
+
+    """
+
+    parts: tuple[Query, ...]
+    equalities: tuple[tuple[KeyText, KeyText], ...]
+    windows_us: tuple[int | None, ...]
+    is_filtered: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A continuous query over one stream and any number of static tables.
+    """A continuous query over one or several streams and any number of static tables.
 
     Parameters
     ----------
@@ -166,6 +220,9 @@ class Query:
     written, understood
         The whole query as written and as parsed, with the same placeholders. Spark must give
         both the same meaning (`docs/decisions/0012`).
+    join
+        How streams are joined; None for a query over one stream. The conditions of a query over
+        several streams are in its parts.
 
     """
 
@@ -186,12 +243,12 @@ class Query:
     result: str
     written: str
     understood: str
+    join: JoinSpec | None = None
 
     @functools.cached_property
     def stream_source(self) -> SourceSpec:
-        """The stream that the query reads."""
-        (stream,) = [source for source in self.sources if source.is_stream]
-        return stream
+        """The stream that the query reads; the first, if there are several."""
+        return next(source for source in self.sources if source.is_stream)
 
     @property
     def stream(self) -> str:
@@ -216,7 +273,8 @@ class Query:
     @property
     def is_row_for_row(self) -> bool:
         """Whether every row of the stream that passes is exactly one row of the result."""
-        return not self.tables and not self.generates_rows
+        is_filtered = self.join is not None and self.join.is_filtered
+        return not self.tables and not self.generates_rows and not is_filtered
 
     def merge_native_conditions(self) -> Query:
         """Return a copy in which all native conditions are one predicate, in the written order.

@@ -20,7 +20,8 @@ from eddyline.sql.schemas import Schemas
 from eddyline.sql.tree import abbreviated
 
 _WINDOW = re.compile(
-    r"\s+WINDOW\s+(\d+)\s+(SECOND|MINUTE|HOUR|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
+    r"\s+WINDOW\s+(\d+)\s+(MILLISECOND|SECOND|MINUTE|HOUR|DAY|ROW)S?\s*;?\s*$",
+    re.IGNORECASE | re.DOTALL,
 )
 #: Parts of a SELECT, a table and a join that are understood; whatever else is written is refused.
 _SELECT_PARTS = frozenset(("expressions", "from_", "joins", "where", "hint"))

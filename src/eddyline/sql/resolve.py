@@ -52,10 +52,14 @@ class ResolvedQuery:
     has_constant_conditions: bool
 
     @functools.cached_property
+    def streams(self) -> list[Source]:
+        """The streams that the query reads, in the order of FROM."""
+        return [source for source in self.sources if source.is_stream]
+
+    @property
     def stream(self) -> Source:
-        """The one stream that the query reads."""
-        (stream,) = [source for source in self.sources if source.is_stream]
-        return stream
+        """The first stream that the query reads."""
+        return self.streams[0]
 
     @property
     def tables(self) -> list[Source]:
@@ -121,10 +125,10 @@ def _resolve_sources(
             raise QueryError(f"{source.alias!r} stands twice in FROM; give one an alias")
         sources.append(source)
     streams = [source.name for source in sources if source.is_stream]
-    if len(streams) != 1:
+    if not streams:
         raise QueryError(
-            f"a query reads one stream, this one reads {', '.join(streams) or 'none'}; "
-            f"streams are {', '.join(schemas.streams) or 'none yet: register with engine.stream'}"
+            f"a query reads at least one stream, this one reads none; streams are "
+            f"{', '.join(schemas.streams) or 'none yet: register with engine.stream'}"
         )
     return tuple(sources)
 

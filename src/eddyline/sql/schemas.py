@@ -22,6 +22,8 @@ class Schemas:
         Whether the session follows the ANSI standard: `spark.sql.ansi.enabled`.
     double_quoted_identifiers
         Whether double quotes enclose names, not texts.
+    times
+        By stream name, the column with its event time; streams without one are left out.
     case_sensitive
         Whether the session tells upper from lower case in names.
 
@@ -34,3 +36,4 @@ class Schemas:
     ansi: bool = True
     double_quoted_identifiers: bool = False
     case_sensitive: bool = False
+    times: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,146 @@
+"""The join of streams in a query: keys that are equal, and bounds on the distance of their times.
+
+Every equality between expressions over two different streams becomes a pair of keys. A comparison
+of the streams' event times, each with an interval added or not, becomes a bound. Whatever else
+involves several streams is left to Spark, when the result is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from eddyline.sql.dialect import to_sql
+from eddyline.sql.normalise import Conjunct
+from eddyline.sql.query import KeyText, TimeBound
+from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.tree import source_aliases, stream_sql
+
+_UNITS_US = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 10**3,
+    "SECOND": 10**6,
+    "MINUTE": 60 * 10**6,
+    "HOUR": 3600 * 10**6,
+    "DAY": 86400 * 10**6,
+    "WEEK": 7 * 86400 * 10**6,
+}
+_INTERVAL = re.compile(r"INTERVAL\s+'?(\d+)'?\s+([A-Z]+?)S?", re.IGNORECASE)
+
+
+def key_pair(conjunct: Conjunct, resolved: ResolvedQuery) -> tuple[KeyText, KeyText] | None:
+    """Return the two keys that a condition equates; None if it is no such condition."""
+    equality = conjunct.condition
+    if not isinstance(equality, exp.EQ) or resolved.calls_function(equality):
+        return None
+    numbers = {source.alias: n for n, source in enumerate(resolved.streams)}
+    keys = []
+    for side in (equality.left, equality.right):
+        aliases = source_aliases(side)
+        if len(aliases) != 1 or not aliases <= numbers.keys():
+            return None
+        keys.append(KeyText(numbers[min(aliases)], stream_sql(side.unnest())))
+    return (keys[0], keys[1]) if keys[0].part != keys[1].part else None
+
+
+def time_bounds(
+    conjuncts: Sequence[Conjunct], resolved: ResolvedQuery, times: Mapping[str, str]
+) -> list[TimeBound]:
+    """Return the bounds that conditions set on the distance of event times.
+
+    Parameters
+    ----------
+    conjuncts
+        Conditions over several streams.
+    resolved
+        The query.
+    times
+        By stream name, the event-time column.
+
+    """
+    bounds = []
+    for conjunct in conjuncts:
+        for literals in conjunct.clauses:
+            if len(literals) == 1:
+                bounds += _bounds_of(literals[0].unnest(), resolved, times)
+    return bounds
+
+
+def _bounds_of(
+    condition: exp.Expression, resolved: ResolvedQuery, times: Mapping[str, str]
+) -> list[TimeBound]:
+    if not isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):
+        return []
+    left = _time_of(condition.left, resolved, times)
+    right = _time_of(condition.right, resolved, times)
+    if left is None or right is None or left[0] == right[0]:
+        return []
+    # left + a <= right + b: time of left - time of right <= b - a
+    difference_us = right[1] - left[1]
+    bounds = []
+    if isinstance(condition, exp.LT | exp.LTE | exp.EQ):
+        bounds.append(TimeBound(left[0], right[0], difference_us))
+    if isinstance(condition, exp.GT | exp.GTE | exp.EQ):
+        bounds.append(TimeBound(right[0], left[0], -difference_us))
+    return bounds
+
+
+def _time_of(
+    node: exp.Expression, resolved: ResolvedQuery, times: Mapping[str, str]
+) -> tuple[int, int] | None:
+    """Return the stream whose event time an expression is, and the microseconds added to it."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        for number, source in enumerate(resolved.streams):
+            if source.alias == node.table and times.get(source.name) == node.name:
+                return number, 0
+        return None
+    if isinstance(node, exp.Add | exp.Sub):
+        time = _time_of(node.left, resolved, times)
+        interval_us = _interval_us(node.right.unnest())
+        if time is not None and interval_us is not None:
+            return time[0], time[1] + (interval_us if isinstance(node, exp.Add) else -interval_us)
+    return None
+
+
+def _interval_us(node: exp.Expression) -> int | None:
+    """Return the length of a constant interval; None if it is something else."""
+    if not isinstance(node, exp.Interval):
+        return None
+    parsed = _INTERVAL.fullmatch(to_sql(node).strip())
+    unit = parsed[2].upper() if parsed else ""
+    return int(parsed[1]) * _UNITS_US[unit] if parsed and unit in _UNITS_US else None
+
+
+def windows_from_bounds(bounds: Sequence[TimeBound], streams: int) -> list[int | None]:
+    """Return for each stream how much older than the youngest row of a result its row may be.
+
+    Bounds are closed under addition first: if b is at most 1 s after a, and c at most 2 s after b,
+    then c is at most 3 s after a. None for a stream that some other may be arbitrarily far ahead
+    of.
+
+    Examples
+    --------
+    >>> windows_from_bounds([TimeBound(1, 0, 5), TimeBound(0, 1, 0)], streams=2)
+    [6, 1]
+    >>> windows_from_bounds([TimeBound(1, 0, 5)], streams=2)
+    [6, None]
+
+    """
+    far = float("inf")
+    ahead = [[0 if a == b else far for b in range(streams)] for a in range(streams)]
+    for bound in bounds:
+        ahead[bound.later][bound.earlier] = min(
+            ahead[bound.later][bound.earlier], bound.difference_us
+        )
+    for k in range(streams):
+        for a in range(streams):
+            for b in range(streams):
+                ahead[a][b] = min(ahead[a][b], ahead[a][k] + ahead[k][b])
+    windows: list[int | None] = []
+    for own in range(streams):
+        most = max(ahead[other][own] for other in range(streams))
+        windows.append(None if most == far else max(int(most), 0) + 1)
+    return windows

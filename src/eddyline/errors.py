@@ -37,6 +37,10 @@ class PredicateFailedError(EddylineError, RuntimeError):
     """A predicate raised on a row that no other predicate drops, and `on_error` is "raise"."""
 
 
+class TimeLimitError(EddylineError, TimeoutError):
+    """A registered function took longer than its time limit."""
+
+
 class QueryError(EddylineError, ValueError):
     """The SQL of a query is wrong, or uses something that is not supported."""
 
@@ -66,7 +70,7 @@ def describe_error(error: BaseException) -> str:
     """
     try:
         message = str(error)
-    except Exception:
+    except BaseException:
         message = "(its message cannot be shown)"
     described = f"{type(error).__name__}: {message}"
     if len(described) > ERROR_LENGTH_MAX:

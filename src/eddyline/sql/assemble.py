@@ -11,6 +11,7 @@ from eddyline.sql.names import Source
 from eddyline.sql.query import Query, SourceSpec
 from eddyline.sql.render import query_texts
 from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.tree import stream_sql
 
 _GENERATORS = frozenset(
     "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()
@@ -32,6 +33,8 @@ def assemble(query: JoinedQuery) -> Query:
         lookups=query.lookups,
         conditions=row_filter.conditions,
         ordered=row_filter.ordered,
+        where=row_filter.where,
+        computed=_computed(resolved),
         functions=resolved.functions,
         is_plain=_is_plain(resolved),
         generates_rows=_generates_rows(resolved.select),
@@ -82,6 +85,11 @@ def _selects_all(source: Source, select: exp.Select) -> bool:
             elif not isinstance(star.parent, exp.Dot):
                 return True
     return False
+
+
+def _computed(resolved: ResolvedQuery) -> tuple[str, ...]:
+    items = [item.unalias() for item in resolved.select.expressions]
+    return tuple(stream_sql(i) for i in items if not isinstance(i, exp.Column | exp.Star))
 
 
 def _generates_rows(select: exp.Select) -> bool:

@@ -40,6 +40,7 @@ class RowFilter:
     clauses: tuple[Clause, ...]
     conditions: tuple[str, ...]
     ordered: OrderedFilter | None
+    where: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def _to_filter(conjuncts: Sequence[Conjunct], resolved: ResolvedQuery) -> RowFil
             text for conjunct in conjuncts for text in _native_conditions(conjunct, resolved)
         ),
         ordered=_ordered_filter(conjuncts, columns, resolved),
+        where=" AND ".join(f"({stream_sql(conjunct.condition)})" for conjunct in conjuncts),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eddyline.fabric.shared.query import Clause, SharedQuery
@@ -148,6 +148,12 @@ class Query:
     ordered
         The same filter in the order of Spark's evaluation; None if all alternatives of every OR
         are native, or none is.
+    where
+        All conditions on the stream as one condition in the written order, as Spark SQL; empty
+        for none.
+    computed
+        Items of SELECT that are more than a column, as Spark SQL. Columns of static tables cannot
+        be told from those of the stream here.
     functions
         Names of the registered Python functions that the query calls, in SELECT included.
     is_plain
@@ -172,6 +178,8 @@ class Query:
     lookups: tuple[LookupSpec, ...]
     conditions: tuple[str, ...]
     ordered: OrderedFilter | None
+    where: str
+    computed: tuple[str, ...]
     functions: tuple[str, ...]
     is_plain: bool
     generates_rows: bool
@@ -216,7 +224,8 @@ class Query:
         For queries with a condition that could fail on a row: the conditions written before it may
         be what prevents the failure. Comparisons with constants cannot fail, so `accepts` stays.
         """
-        text = " AND ".join(f"({condition})" for condition in self.conditions)
+        *guards, last = self.conditions or ("true",)
+        text = guarded_by(guards, f"({last})")
         merged = PredicateSpec(key=text, condition=text)
         python_specs = [spec for spec in self.predicates if spec.function is not None]
         python_keys = {spec.key for spec in python_specs}
@@ -239,8 +248,11 @@ class Query:
         """
         assert self.ordered is not None
         ordered = self.ordered
-        text = " AND ".join(f"({condition})" for condition in ordered.conditions)
-        merged = (PredicateSpec(key=text, condition=text),) if text else ()
+        merged: tuple[PredicateSpec, ...] = ()
+        if ordered.conditions:
+            *guards, last = ordered.conditions
+            text = guarded_by(guards, f"({last})")
+            merged = (PredicateSpec(key=text, condition=text),)
         return replace(
             self,
             predicates=(*merged, *ordered.predicates),
@@ -266,3 +278,22 @@ class Query:
         """Return the filters of the query in the form in which the eddy shares them."""
         needs = (*self.required, *[lookup.key for lookup in self.lookups])
         return SharedQuery(number, self.accepts, needs, self.clauses, is_stored)
+
+
+def guarded_by(conditions: Sequence[str], text: str) -> str:
+    """Return an expression that is evaluated only where all conditions are true, else NULL.
+
+    Spark evaluates `a AND b` outside of a filter also where `a` is NULL. A filter stops at the
+    first condition that is not true; so does this. It is not nested: a query may have hundreds of
+    conditions.
+
+    Examples
+    --------
+    >>> guarded_by(["a > 1", "b"], "c / a")
+    'CASE WHEN (a > 1) IS NOT TRUE THEN NULL WHEN (b) IS NOT TRUE THEN NULL ELSE c / a END'
+
+    """
+    if not conditions:
+        return text
+    stops = " ".join(f"WHEN ({condition}) IS NOT TRUE THEN NULL" for condition in conditions)
+    return f"CASE {stops} ELSE {text} END"

@@ -59,6 +59,11 @@ def evaluate(node: exp.Expression, row: Row, functions: Functions) -> Any:
         return str(node.this) if node.is_string else Decimal(str(node.this))
     if isinstance(node, exp.Null | exp.Boolean):
         return None if isinstance(node, exp.Null) else bool(node.this)
+    if isinstance(node, exp.Case):
+        for branch in node.args["ifs"]:
+            if evaluate(branch.this, row, functions) is True:
+                return evaluate(branch.args["true"], row, functions)
+        return evaluate(node.args["default"], row, functions)
     if isinstance(node, exp.Between):
         parts = [node.this, node.args["low"], node.args["high"]]
     elif isinstance(node, exp.Binary):

@@ -46,8 +46,9 @@ def test_merged_native_conditions_are_one_predicate_in_the_written_order() -> No
     merged = parse(text, SCHEMAS).merge_native_conditions()
     (spec,) = merged.predicates
     assert spec.condition == (
-        "(`__eddyline_stream`.`lux` <> 0) AND (10 / `__eddyline_stream`.`lux` > 2) AND "
-        "(`__eddyline_stream`.`is_on` OR length(`__eddyline_stream`.`room`) > 1)"
+        "CASE WHEN (`__eddyline_stream`.`lux` <> 0) IS NOT TRUE THEN NULL "
+        "WHEN (10 / `__eddyline_stream`.`lux` > 2) IS NOT TRUE THEN NULL "
+        "ELSE (`__eddyline_stream`.`is_on` OR length(`__eddyline_stream`.`room`) > 1) END"
     )
     assert merged.required == (spec.key,)
     assert not merged.clauses

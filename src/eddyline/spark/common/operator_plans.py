@@ -23,6 +23,7 @@ from eddyline.operators import (
 )
 from eddyline.operators.answer import ComparedAnswer
 from eddyline.operators.domain import Constant
+from eddyline.operators.time_limit import LimitedOperator
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,14 @@ class ComparedAnswerPlan(OperatorPlan):
     comparison: str
     constant: Constant | tuple[Constant | None, ...] | None = None
     other_answers: Literal["null", "cast"] = "cast"
+
+
+@dataclass(frozen=True)
+class LimitedPlan(OperatorPlan):
+    """A function with a time limit; see `LimitedOperator`."""
+
+    operator: OperatorPlan
+    limit_s: float
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,11 @@ def _(plan: ComparedAnswerPlan) -> Operator:
         plan.constant,
         plan.other_answers,
     )
+
+
+@make_operator.register
+def _(plan: LimitedPlan) -> Operator:
+    return LimitedOperator(make_operator(plan.operator), plan.limit_s)
 
 
 @make_operator.register

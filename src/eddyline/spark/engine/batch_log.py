@@ -40,6 +40,11 @@ class BatchRecord:
         Which rows Spark read, as a fingerprint of its checkpoint; empty if it is not known.
     files
         The result files, by path below the folder of results, with their sizes in bytes.
+    alone
+        For queries that Spark filtered the rows for by itself, by number: the files of their own.
+    excluded
+        Rows on which the SELECT of a query failed, by query number: name of the file and index
+        in it of each. They are not in its results.
 
     """
 
@@ -50,6 +55,8 @@ class BatchRecord:
     newest_us: dict[str, int] = field(default_factory=dict)
     offsets: str = ""
     files: dict[str, int] = field(default_factory=dict)
+    alone: dict[int, dict[str, int]] = field(default_factory=dict)
+    excluded: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -58,8 +65,15 @@ class BatchRecord:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> BatchRecord:
         """Read what `to_dict` wrote."""
-        counts = {int(number): count for number, count in plain["counts"].items()}
-        return cls(**{**plain, "counts": counts})
+        by_query = {
+            name: {int(number): value for number, value in plain.get(name, {}).items()}
+            for name in ("counts", "alone", "excluded")
+        }
+        by_query["excluded"] = {
+            number: [(str(file), int(index)) for file, index in rows]
+            for number, rows in by_query["excluded"].items()
+        }
+        return cls(**{**plain, "counts": plain["counts"], **by_query})
 
 
 class BatchLog:

@@ -23,8 +23,20 @@ def first_cause(error: BaseException) -> str:
     return (lines or [type(error).__name__])[0][:_LENGTH_MAX]
 
 
+def is_worker_death(error: BaseException) -> bool:
+    """Whether a job failed because a Python worker ended, rather than raised an error.
+
+    Examples
+    --------
+    >>> is_worker_death(RuntimeError("SparkException: Python worker exited unexpectedly (crashed)"))
+    True
+
+    """
+    return "Python worker exited unexpectedly" in _message(error)
+
+
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:
+    except BaseException:  # it is code of a user
         return "(its message cannot be shown)"

@@ -27,6 +27,10 @@ class CompiledQuery:
         Kind of its sink.
     argument_types
         Types of the arguments that it calls Python functions with, by SQL text.
+    select_may_fail
+        Whether computing its SELECT could fail on some row.
+    select_calls_python
+        Whether its SELECT calls a registered Python function.
 
     """
 
@@ -35,6 +39,8 @@ class CompiledQuery:
     query: Query
     sink: str
     argument_types: Mapping[str, DataType] = field(default_factory=dict)
+    select_may_fail: bool = False
+    select_calls_python: bool = False
 
     @property
     def is_stored(self) -> bool:

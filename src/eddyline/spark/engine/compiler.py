@@ -17,13 +17,14 @@ from eddyline.errors import QueryError
 from eddyline.spark.engine.column_types import check_storable
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.functions import Function
-from eddyline.spark.engine.guards import could_fail, guard_arguments, guarded
+from eddyline.spark.engine.guards import could_fail, guard_arguments
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.native.failing import casts_may_raise, text_may_raise
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import STREAM, display_text
-from eddyline.sql.query import PredicateSpec, Query
+from eddyline.sql.query import PredicateSpec, Query, guarded_by
 from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
@@ -123,7 +124,21 @@ class QueryCompiler:
             arguments = {text for spec in query.predicates for text in spec.arguments}
             argument_types = {text: types[text] for text in arguments}
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
-        return replace(compiled, query=query, argument_types=argument_types)
+        return replace(
+            compiled,
+            query=query,
+            argument_types=argument_types,
+            select_may_fail=self._select_may_fail(compiled, stream),
+            select_calls_python=any(self._suffix in text for text in query.computed),
+        )
+
+    def _select_may_fail(self, compiled: CompiledQuery, stream: StreamInfo) -> bool:
+        """Whether SELECT could fail on some row, as far as its text and its casts tell."""
+        computed = compiled.query.computed
+        if not computed or any(map(text_may_raise, computed)):
+            return bool(computed)
+        (frame,) = self._stored.over_nothing(compiled, stream, [compiled.query.result])
+        return casts_may_raise(str(frame._jdf.queryExecution().optimizedPlan()))
 
     def _check_meaning(self, compiled: CompiledQuery, stream: StreamInfo) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
@@ -205,7 +220,7 @@ class QueryCompiler:
                     f"it before the function, or so that it cannot fail (try_divide, try_cast, "
                     f"try_add), or without the OR"
                 )
-            text = guarded(spec.condition, (*ordered.conditions, *guards))
+            text = guarded_by((*ordered.conditions, *guards), spec.condition)
             protected[spec.key] = replace(spec, key=text, condition=text)
         return changed.with_predicates(protected)
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType
 from eddyline.spark.common.columns import quoted
 from eddyline.spark.common.operator_plans import (
     ComparedAnswerPlan,
+    LimitedPlan,
     OperatorPlan,
     VerdictPlan,
     plan_function,
@@ -39,6 +40,8 @@ class Crossing:
         Positions of the columns that are compared with constants, by name.
     operators
         How to make each shared predicate, by key.
+    functions
+        Names of the Python functions among them, by key.
     evaluated
         SQL text that Spark evaluates before the crossing, with the numbers of its queries.
     groups
@@ -52,6 +55,7 @@ class Crossing:
     types: list[tuple[str, DataType]] = field(default_factory=list)
     values: dict[str, int] = field(default_factory=dict)
     operators: dict[str, OperatorPlan] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
     evaluated: dict[str, list[int]] = field(default_factory=dict)
     groups: list[NativeGroup] = field(default_factory=list)
     native: NativeAnswers | None = None
@@ -146,12 +150,14 @@ class CrossingPlanner:
                 for text in spec.arguments
             )
             crossing.operators[spec.key] = self._function_plan(spec, positions)
+            crossing.functions[spec.key] = spec.function or ""
 
     def _function_plan(self, spec: PredicateSpec, positions: tuple[int, ...]) -> OperatorPlan:
         assert spec.function is not None
         function = self._functions[spec.function]
+        plan: OperatorPlan
         if spec.comparison:
-            return ComparedAnswerPlan(
+            plan = ComparedAnswerPlan(
                 function.name,
                 positions,
                 function.function,
@@ -160,9 +166,13 @@ class CrossingPlanner:
                 spec.constant,
                 function.other_answers,
             )
-        return plan_function(
-            function.kind, function.name, positions, function.function, function.other_answers
-        )
+        else:
+            plan = plan_function(
+                function.kind, function.name, positions, function.function, function.other_answers
+            )
+        if function.timeout_s is None:
+            return plan
+        return LimitedPlan(plan.name, plan.columns, plan, function.timeout_s)
 
     def _add_native(
         self, crossing: Crossing, stream: StreamInfo, users: Mapping[str, list[int]]

@@ -17,6 +17,7 @@ from eddyline.report.run import QueryStates
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.crossing import CrossingPlanner
 from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.functions import TIMEOUT_S
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.native_routes import NativeRoutes
 from eddyline.spark.engine.planner import EddyPlanner, SessionSettings
@@ -153,7 +154,13 @@ class Engine:
                 self._registry.store_table(name, df, entry)
                 self._queries.forget_users_of(name)
 
-    def function(self, name: str, function: Any, returns: str = "boolean") -> None:
+    def function(
+        self,
+        name: str,
+        function: Any,
+        returns: str = "boolean",
+        timeout_s: float | None = TIMEOUT_S,
+    ) -> None:
         """Register a Python function that queries may call.
 
         Parameters
@@ -164,10 +171,13 @@ class Engine:
             A plain function of values, or a PySpark `udf`, `pandas_udf` or `arrow_udf`.
         returns
             The type of its answer, for a plain function.
+        timeout_s
+            Seconds that one batch of calls in WHERE, or one call in SELECT, may take; a function
+            that takes longer pauses the queries that need its answer. None for no limit.
 
         """
         spark_name = self._compiler.name_for_spark(name)
-        self._registry.add_function(name, function, returns, spark_name)
+        self._registry.add_function(name, function, returns, spark_name, timeout_s)
 
     # --- queries -----------------------------------------------------------------------------
 

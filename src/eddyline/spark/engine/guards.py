@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.failing import may_raise
-from eddyline.sql.query import PredicateSpec
+from eddyline.sql.query import PredicateSpec, guarded_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,19 +38,6 @@ def without_names(text: str) -> str:
     return _QUOTED.sub(lambda quoted: "`name`" if quoted[0][0] == "`" else "''", text)
 
 
-def guarded(text: str, conditions: Sequence[str]) -> str:
-    """Return an expression that is computed only where all conditions hold, and else is NULL.
-
-    Examples
-    --------
-    >>> guarded("1 / a", ["a IS NOT NULL", "a <> 0"])
-    'CASE WHEN (a IS NOT NULL) AND (a <> 0) THEN 1 / a END'
-
-    """
-    guard = " AND ".join(f"({condition})" for condition in conditions)
-    return f"CASE WHEN {guard} THEN {text} END" if guard else text
-
-
 def guard_arguments(
     empty_stream: DataFrame, conditions: Sequence[str], spec: PredicateSpec
 ) -> PredicateSpec:
@@ -58,9 +45,9 @@ def guard_arguments(
     if not conditions:
         return spec
     arguments = tuple(
-        guarded(text, conditions) if could_fail(empty_stream, f"{text} IS NULL") else text
+        guarded_by(conditions, text) if could_fail(empty_stream, f"{text} IS NULL") else text
         for text in spec.arguments
     )
     if arguments == spec.arguments:
         return spec
-    return replace(spec, key=guarded(spec.key, conditions), arguments=arguments)
+    return replace(spec, key=guarded_by(conditions, spec.key), arguments=arguments)

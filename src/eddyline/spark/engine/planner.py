@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    StructField,
+    StructType,
+)
 
 from eddyline.ordering import Policy
 from eddyline.spark.engine.compiled_query import CompiledQuery
@@ -17,7 +24,7 @@ from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from eddyline.spark.engine.plans import EddyPlan, StreamPlan
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.spark.engine.worker import run_task
+from eddyline.spark.engine.worker import run_probe, run_task
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -51,6 +58,10 @@ class BatchPlan:
         The queries, by number.
     groups
         Native conditions that one query alone has.
+    functions
+        Names of the Python functions that workers call, by stream number and operator key.
+    eddies, crossing
+        What `matches` was made of: the plan for workers, and the columns that cross.
 
     """
 
@@ -59,6 +70,9 @@ class BatchPlan:
     evaluated: Mapping[tuple[int, str], Sequence[int]]
     queries: Mapping[int, CompiledQuery]
     groups: Sequence[NativeGroup]
+    functions: Mapping[tuple[int, str], str]
+    eddies: EddyPlan
+    crossing: Sequence[Column]
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,7 @@ class EddyPlanner:
         stream_plans: list[StreamPlan] = []
         evaluated: dict[tuple[int, str], Sequence[int]] = {}
         groups: list[NativeGroup] = []
+        functions: dict[tuple[int, str], str] = {}
         stored_columns: dict[int, list[str]] = {}
         for stream, history in zip(self._streams, self._histories, strict=True):
             queries = {c.number: c for c in given.queries if c.query.stream == stream.name}
@@ -158,6 +173,7 @@ class EddyPlanner:
             )
             arguments += crossing.columns
             groups += crossing.groups
+            functions |= {(stream.number, key): name for key, name in crossing.functions.items()}
             evaluated |= {(stream.number, t): users for t, users in crossing.evaluated.items()}
             wanted = {n for c in queries.values() if c.is_stored for n in c.query.columns}
             stored_columns[stream.number] = [c.name for c in stream.schema if c.name in wanted]
@@ -176,6 +192,9 @@ class EddyPlanner:
             evaluated,
             {compiled.number: compiled for compiled in given.queries},
             groups,
+            functions,
+            eddy_plan,
+            arguments,
         )
 
 
@@ -188,4 +207,23 @@ def make_udf(plan: EddyPlan) -> Callable[..., Column]:
     udf = F.arrow_udf(eddyline_eddy, returnType=MATCHES_TYPE)
     # It sends notes: Spark must neither evaluate it twice nor move it.
     made: Callable[..., Column] = udf.asNondeterministic()
+    return made
+
+
+def make_probe(plan: EddyPlan, keys: Collection[tuple[int, str]]) -> Callable[..., Column]:
+    """Return a UDF that calls some functions on every row and answers nothing.
+
+    Parameters
+    ----------
+    plan
+        The plan that has the functions.
+    keys
+        Stream number and operator key of each function to call.
+
+    """
+
+    def eddyline_probe(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return run_probe(plan, keys, batches)
+
+    made: Callable[..., Column] = F.arrow_udf(eddyline_probe, returnType=BooleanType())
     return made

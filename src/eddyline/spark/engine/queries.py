@@ -151,6 +151,10 @@ class EngineQueries:
             self._compiled[entry.number] = compiled
         return compiled
 
+    def name_for_spark(self, function: str) -> str:
+        """Return the name under which a function is registered with Spark."""
+        return self._compiler.name_for_spark(function)
+
     def display_text(self, text: str) -> str:
         """Return an expression as its author would write it."""
         return self._compiler.display_text(text)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.udf import UserDefinedFunction
 
 from eddyline.errors import EngineError
 from eddyline.spark.common.predicate_checks import kind_of_udf
@@ -23,7 +24,7 @@ from eddyline.spark.engine.checks import (
     read_schema,
 )
 from eddyline.spark.engine.folder import EngineFolder
-from eddyline.spark.engine.functions import Function
+from eddyline.spark.engine.functions import Function, check_timeout, limited
 from eddyline.spark.engine.result_store import fingerprint
 from eddyline.spark.engine.stream_info import StreamInfo
 
@@ -111,8 +112,11 @@ class Registry:
         version, files = self._results.keep_table(name, df)
         self._catalogue.set_table(name, replace(entry, version=version, files=files))
 
-    def add_function(self, name: str, function: Any, returns: str, spark_name: str) -> None:
+    def add_function(
+        self, name: str, function: Any, returns: str, spark_name: str, timeout_s: float | None
+    ) -> None:
         """Register a Python function, with Spark under a name of its own."""
+        check_timeout(name, timeout_s)
         check_name(name, "function")
         check_free(name, "function", self._catalogue.functions)
         if name in self.functions:
@@ -127,8 +131,17 @@ class Registry:
             udf = function if is_udf else F.udf(function, returns)
         kind, other_answers = kind_of_udf(udf, name)
         returned_type = udf.returnType.simpleString()
-        self.functions[name] = Function(name, udf.func, kind, returned_type, other_answers)
-        self._spark.udf.register(spark_name, getattr(udf, "_unwrapped", udf))
+        in_spark = UserDefinedFunction(
+            limited(name, udf.func, kind, timeout_s),
+            udf.returnType,
+            name,
+            udf.evalType,
+            bool(getattr(udf, "deterministic", True)),
+        )
+        self._spark.udf.register(spark_name, in_spark)
+        self.functions[name] = Function(
+            name, udf.func, kind, returned_type, other_answers, timeout_s, in_spark
+        )
         self._catalogue.add_function(name)
 
     # --- reading -----------------------------------------------------------------------------

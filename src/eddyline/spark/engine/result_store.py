@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -17,14 +17,16 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.stored_files import check_files, list_files
+from eddyline.spark.engine.stored_files import check_files, list_written
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.sql.placeholders import ROWS, TABLE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 QUERIES = "queries"
+#: Where a stored row is: name of its file, and its index in the file.
+FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
 _MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
@@ -49,6 +51,7 @@ class ResultStore:
         table_files: Mapping[tuple[str, int], Mapping[str, int]],
     ) -> None:
         self._spark = spark
+        self._root = folder
         self._table_files = table_files
         self._matches = folder / "results"
         self._tables = folder / "tables"
@@ -83,24 +86,68 @@ class ResultStore:
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
         writer.parquet(str(self._folder_of(batch)))
-        return list_files(self._folder_of(batch))
+        return list_written(self._folder_of(batch), self._root)
 
-    def _folder_of(self, batch: int) -> pathlib.Path:
-        return self._matches / f"batch={batch}"
+    def write_alone(
+        self, batch: int, rows: DataFrame, compiled: CompiledQuery, stream: StreamInfo
+    ) -> dict[str, int]:
+        """Store rows of a micro-batch for one query, in files of its own; return these.
+
+        Parameters
+        ----------
+        batch
+            The micro-batch.
+        rows
+            The columns of the stream.
+        compiled, stream
+            The query, and the stream that it reads.
+
+        """
+        struct = F.struct(*[F.col(quoted(name)) for name in compiled.query.columns])
+        numbers = F.array(F.lit(compiled.number)).alias(QUERIES)
+        folder = self._folder_of(batch, compiled.number)
+        writer = rows.select(struct.alias(stream.field), numbers).write.mode("overwrite")
+        try:
+            writer.parquet(str(folder))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            files = list_written(folder, self._root)
+        return files
+
+    def _folder_of(self, batch: int, alone: int | None = None) -> pathlib.Path:
+        if alone is None:
+            return self._matches / f"batch={batch}"
+        return self._matches / "alone" / f"batch={batch}" / f"query={alone}"
 
     def results(
         self,
         compiled: CompiledQuery,
         stream: StreamInfo,
         batches: Mapping[int, BatchRecord],
+        within: Column | None = None,
     ) -> DataFrame:
-        """Return the result of a query over some micro-batches."""
+        """Return the result of a query over some micro-batches.
+
+        Parameters
+        ----------
+        compiled, stream
+            The query, and the stream that it reads.
+        batches
+            The micro-batches, by number.
+        within
+            A condition on `FILE` and `INDEX`, the places where rows are stored; None for all rows.
+
+        """
         by_tables: dict[tuple[tuple[str, int], ...], dict[int, BatchRecord]] = {}
         for batch, record in batches.items():
             versions = tuple((name, record.tables[name]) for name in compiled.query.tables)
             by_tables.setdefault(versions, {})[batch] = record
         parts = [
-            self._run(compiled.query.result, self._rows(compiled, stream, own), dict(versions))
+            self._run(
+                compiled.query.result, self.rows(compiled, stream, own, within), dict(versions)
+            )
             for versions, own in by_tables.items()
         ]
         if not parts:
@@ -130,9 +177,18 @@ class ResultStore:
         tables = self._tables_at(newest)
         return [self._spark.sql(text, **{ROWS: rows}, **tables) for text in texts]
 
-    def _rows(
-        self, compiled: CompiledQuery, stream: StreamInfo, batches: Mapping[int, BatchRecord]
+    def rows(
+        self,
+        compiled: CompiledQuery,
+        stream: StreamInfo,
+        batches: Mapping[int, BatchRecord],
+        within: Column | None = None,
+        with_places: bool = False,
     ) -> DataFrame:
+        """Return the stored rows of a query, without those that its SELECT failed on.
+
+        With `with_places`, `FILE` and `INDEX` are further columns.
+        """
         fields = [column for column in stream.schema if column.name in compiled.query.columns]
         schema = StructType(
             [
@@ -141,17 +197,42 @@ class ResultStore:
             ]
         )
         paths = [
-            path for batch, record in batches.items() for path in self._paths(batch, record, stream)
+            path
+            for batch, record in batches.items()
+            for path in self._paths(batch, record, stream, compiled.number)
         ]
         read = self._spark.read.schema(schema).parquet(*paths)
-        return read.filter(F.array_contains(QUERIES, compiled.number)).select(f"{stream.field}.*")
+        read = read.filter(F.array_contains(QUERIES, compiled.number))
+        for record in batches.values():
+            for file, indexes in _by_file(record.excluded.get(compiled.number, ())).items():
+                read = read.filter((F.col(FILE) != file) | ~F.col(INDEX).isin(indexes))
+        if within is not None:
+            read = read.filter(within)
+        places = [F.col(FILE).alias("file"), F.col(INDEX).alias("index")] if with_places else []
+        return read.select(f"{stream.field}.*", *places)
 
-    def _paths(self, batch: int, record: BatchRecord, stream: StreamInfo) -> list[str]:
-        """Return the files of a stream's rows in a micro-batch, after checking all of them."""
+    def shared_rows(self, batch: int, record: BatchRecord, stream: StreamInfo) -> DataFrame:
+        """Return all rows of a stream in a micro-batch that are stored for all queries together."""
+        part = StructField(stream.field, stream.schema)
+        numbers = StructField(QUERIES, ArrayType(IntegerType()))
+        read = self._spark.read.schema(StructType([part, numbers]))
+        return read.parquet(*self._paths(batch, record, stream))
+
+    def _paths(
+        self, batch: int, record: BatchRecord, stream: StreamInfo, number: int | None = None
+    ) -> list[str]:
+        """Return the files of a stream's rows in a micro-batch, after checking all of them.
+
+        Files of its own, if the query of this number has such.
+        """
+        if number in record.alone:
+            folder, files = self._folder_of(batch, number), record.alone[number]
+            check_files(folder, files, f"micro-batch {batch}")
+            return [str(folder / name) for name in files]
         folder, part = self._folder_of(batch), f"{SOURCE}={stream.number}"
         check_files(folder, record.files, f"micro-batch {batch}")
-        files = [str(folder / name) for name in record.files if name.startswith(f"{part}/")]
-        return files or [str(folder / part)]  # records of earlier versions do not list files
+        shared = [str(folder / name) for name in record.files if name.startswith(f"{part}/")]
+        return shared or [str(folder / part)]  # records of earlier versions do not list files
 
     def _run(self, text: str, rows: DataFrame, versions: Mapping[str, int]) -> DataFrame:
         return self._spark.sql(text, **{ROWS: rows}, **self._tables_at(versions))
@@ -179,7 +260,15 @@ class ResultStore:
         folder = self._tables / name / str(version)
         shutil.rmtree(folder, ignore_errors=True)
         df.write.parquet(str(folder))
-        return version, list_files(folder)
+        return version, list_written(folder, self._root)
+
+
+def _by_file(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return the indexes of rows by the file they are in."""
+    by_file: dict[str, list[int]] = {}
+    for file, index in places:
+        by_file.setdefault(file, []).append(index)
+    return by_file
 
 
 def fingerprint(df: DataFrame) -> tuple[int, str]:

@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pathlib
 from collections.abc import Mapping
 
-from eddyline.spark.engine.atomic_file import DamagedFileError
+from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE, DamagedFileError
+
+
+def list_written(folder: pathlib.Path, root: pathlib.Path) -> dict[str, int]:
+    """Make what Spark wrote accessible to its owner only; return what `list_files` returns.
+
+    Parameters
+    ----------
+    folder
+        What Spark wrote.
+    root
+        A folder above it; the folders between them are made accessible to their owner only too.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> root = pathlib.Path(tempfile.mkdtemp())
+    >>> path = root / "a.parquet"
+    >>> _ = path.write_bytes(b"1234"), path.chmod(0o644)
+    >>> list_written(root, root), oct(path.stat().st_mode & 0o777)
+    ({'a.parquet': 4}, '0o600')
+
+    """
+    between = [parent for parent in folder.parents if root in parent.parents]
+    modes: dict[str | pathlib.Path, int] = dict.fromkeys(between, FOLDER_MODE)
+    for parent, _, names in os.walk(folder):
+        modes[parent] = FOLDER_MODE
+        modes |= {os.path.join(parent, name): FILE_MODE for name in names}
+    for path, mode in modes.items():
+        with contextlib.suppress(OSError):  # Spark may write as another user
+            os.chmod(path, mode)
+    return list_files(folder)
 
 
 def list_files(folder: pathlib.Path) -> dict[str, int]:

@@ -13,13 +13,15 @@ from __future__ import annotations
 import copy
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eddyline.arrays import IntArray
+from eddyline.fabric.held_errors import judge_in_parts
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.matches import Matches
 from eddyline.operators import Batch
@@ -134,18 +136,57 @@ def _run_batch(
     plan: EddyPlan, streams: Sequence[StreamEddy], batch: tuple[pa.Array, ...]
 ) -> Matches:
     """Route the rows of each stream through its eddy."""
-    source, columns = batch[0], list(batch[1:])
     if len(streams) == 1:
-        return streams[0].eddy.run(_to_batch(plan.streams[0], streams[0], columns))
+        return streams[0].eddy.run(_to_batch(plan.streams[0], streams[0], list(batch[1:])))
+    parts = [
+        known.eddy.run(stream_batch).relocated(rows)
+        for known, (stream_batch, rows) in zip(
+            streams, _split_by_stream(plan, streams, batch), strict=True
+        )
+    ]
+    return Matches.concat(parts).by_row()
+
+
+def _split_by_stream(
+    plan: EddyPlan, streams: Sequence[StreamEddy], batch: tuple[pa.Array, ...]
+) -> Iterator[tuple[Batch, IntArray]]:
+    """Yield the rows of each stream, with their positions in the batch."""
+    source, columns = batch[0], list(batch[1:])
     stream_of_row = source.to_numpy(zero_copy_only=False)
-    parts, first = [], 0
+    first = 0
     for number, (stream, known) in enumerate(zip(plan.streams, streams, strict=True)):
         stream_columns = columns[first : first + len(stream.columns)]
         first += len(stream.columns)
         rows = np.flatnonzero(stream_of_row == number)
         taken = [column.take(pa.array(rows)) for column in stream_columns]
-        parts.append(known.eddy.run(_to_batch(stream, known, taken)).relocated(rows))
-    return Matches.concat(parts).by_row()
+        yield _to_batch(stream, known, taken), rows
+
+
+def run_probe(
+    plan: EddyPlan, keys: Collection[tuple[int, str]], batches: Iterator[Any]
+) -> Iterator[pa.Array]:
+    """Call some functions on every row of their streams; the body of a UDF that looks for faults.
+
+    Errors that a function raises are not what it looks for: a function that ends its process is.
+
+    Parameters
+    ----------
+    plan
+        The plan that has the functions.
+    keys
+        Stream number and operator key of each function to call.
+    batches
+        The batches of a task.
+
+    """
+    streams = [recall(plan, number) for number in range(len(plan.streams))]
+    operators = [(n, make_operator(plan.streams[n].operators[key])) for n, key in keys]
+    for batch in batches:
+        stream_batches = list(_split_by_stream(plan, streams, batch))
+        for number, operator in operators:
+            stream_batch, rows = stream_batches[number]
+            judge_in_parts(operator, stream_batch, np.arange(len(rows)))
+        yield pa.nulls(len(batch[0]), pa.bool_())
 
 
 def _to_batch(stream: StreamPlan, known: StreamEddy, columns: list[pa.Array]) -> Batch:

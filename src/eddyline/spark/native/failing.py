@@ -37,15 +37,40 @@ def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
     adds to make types fit. A function that is not known to be harmless counts as one that can
     fail. In the text of a Column a literal cannot be recognised; SQL text is read more exactly.
     """
-    text = without_literals(predicate.name)
-    if _RISKY_OPERATOR.search(text) or _PATTERN_FROM_COLUMN.search(text):
-        return True
-    if any(name.lower() not in _HARMLESS for name in _CALL.findall(text)):
+    if text_may_raise(predicate.name):
         return True
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         df.filter(predicate.column()).explain(extended=True)
     analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
     filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
-    targets = {name.lower() for line in filters[:1] for name in _CAST_TARGET.findall(line)}
-    return not filters or bool(targets - {"string", "binary"})
+    return not filters or casts_may_raise(filters[0])
+
+
+def text_may_raise(text: str) -> bool:
+    """Whether an expression could fail on some row, without the casts that Spark adds to it.
+
+    Examples
+    --------
+    >>> text_may_raise("length(a) > 1"), text_may_raise("a / b > 1")
+    (False, True)
+
+    """
+    text = without_literals(text)
+    return bool(
+        _RISKY_OPERATOR.search(text)
+        or _PATTERN_FROM_COLUMN.search(text)
+        or any(name.lower() not in _HARMLESS for name in _CALL.findall(text))
+    )
+
+
+def casts_may_raise(plan: str) -> bool:
+    """Whether a plan of Spark has a cast that could fail: any that is not to text.
+
+    Examples
+    --------
+    >>> casts_may_raise("Filter (cast(a#1 as string) = b#2)")
+    False
+
+    """
+    return bool({name.lower() for name in _CAST_TARGET.findall(plan)} - {"string", "binary"})

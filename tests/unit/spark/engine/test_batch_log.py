@@ -127,3 +127,20 @@ class TestCheckpoint:
 def test_a_failed_write_names_the_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(EngineError, match=r"cannot write .*no_folder"):
         write_atomically(tmp_path / "no_folder" / "x.json", {})
+
+
+def test_files_of_single_queries_and_excluded_rows_are_kept(tmp_path: pathlib.Path) -> None:
+    record = BatchRecord(
+        3,
+        counts={7: 2},
+        alone={7: {"part.parquet": 10}},
+        excluded={8: [("part.parquet", 4), ("part.parquet", 9)]},
+    )
+    BatchLog(tmp_path).finish(0, record)
+    assert BatchLog(tmp_path).record(0) == record
+
+
+def test_a_record_of_an_earlier_version_has_neither(tmp_path: pathlib.Path) -> None:
+    plain = BatchRecord(3, counts={7: 2}).to_dict()
+    del plain["alone"], plain["excluded"]
+    assert BatchRecord.from_dict(plain) == BatchRecord(3, counts={7: 2})

@@ -20,13 +20,14 @@ from eddyline.operators.bitmaps import set_bits
 from eddyline.operators.domain import Whole
 from eddyline.ordering import AGreedy, Policy
 from eddyline.ordering.tickets import Tickets
+from eddyline.spark.common.operator_plans import RowPlan
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine import worker
 from eddyline.spark.engine.plans import EddyPlan, QueryHistory, StreamPlan
 from eddyline.spark.engine.policies import eddy_policy
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.task_note import TaskNote
-from eddyline.spark.engine.worker import StreamEddy, recall, run_task
+from eddyline.spark.engine.worker import StreamEddy, recall, run_probe, run_task
 
 DOMAIN = Whole()
 ROWS = pa.array([5, 15, 25, 35, 45, 55])
@@ -223,3 +224,26 @@ def test_a_note_of_another_version_is_refused() -> None:
     assert TaskNote.from_dict(plain) == TaskNote({1: 2})
     with pytest.raises(EngineError, match="note of version 2, the driver reads version 1"):
         TaskNote.from_dict({**plain, "version": 2})
+
+
+# --- looking for faults ------------------------------------------------------------------------
+
+
+def test_a_probe_calls_the_functions_it_is_asked_for_on_all_rows_of_their_stream() -> None:
+    called: dict[str, list[int]] = {"first": [], "second": [], "other": []}
+
+    def recording(name: str) -> RowPlan:
+        def function(value: int) -> bool:
+            called[name].append(value)
+            raise ValueError("not what a probe looks for")
+
+        return RowPlan(name, (0,), function)
+
+    plan = make_plan(StreamHistory().advance(1, above(10)), 1)
+    first = replace(plan.streams[0], operators={"f": recording("first"), "g": recording("other")})
+    second = replace(plan.streams[0], operators={"f": recording("second")})
+    plan = replace(plan, streams=(first, second))
+    source, values = pa.array([0, 1, 0], pa.int32()), pa.array([5, 15, 25])
+    answers = list(run_probe(plan, [(0, "f"), (1, "f")], iter([(source, values, values)])))
+    assert [len(answer) for answer in answers] == [3]
+    assert called == {"first": [5, 25], "second": [15], "other": []}

@@ -1,0 +1,187 @@
+"""Matches the rows of a micro-batch with all queries, whatever some of the queries do.
+
+Normally that is one job. If it fails, the queries at fault are found and the others run without
+them. A query at fault is judged by Spark's own filter before it counts as failed (`arbiter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from eddyline.errors import TimeLimitError
+from eddyline.spark.common.side_channel import METRIC, collected, unpack
+from eddyline.spark.engine.arbiter import AloneRows, Arbiter
+from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.event_times import EventTimes
+from eddyline.spark.engine.fault_search import FaultSearch
+from eddyline.spark.engine.native_routes import NativeGroup
+from eddyline.spark.engine.planner import BatchPlan, EddyPlanner
+from eddyline.spark.engine.queries import EngineQueries
+from eddyline.spark.engine.result_store import QUERIES, ResultStore
+from eddyline.spark.engine.task_note import EddyCounts, TaskNote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Queries that Spark judges in one micro-batch, a job each; more are paused without it.
+JUDGED_MAX = 100
+_MATCHED = "_matched"
+
+
+@dataclass(frozen=True)
+class MatchOutcome:
+    """What matching a micro-batch came to.
+
+    Parameters
+    ----------
+    queries
+        All queries that it was run for, by number.
+    groups
+        Native conditions that one query alone has, of those that ran together.
+    note
+        The merged notes of its tasks.
+    late
+        Rows that came later than the delay of their stream allows.
+    files
+        The files that matching rows were stored in, with their sizes in bytes.
+    failures
+        Errors of the queries that failed, by number.
+    alone
+        Rows of queries that Spark filtered for them alone, by number.
+
+    """
+
+    queries: Mapping[int, CompiledQuery] = field(default_factory=dict)
+    groups: tuple[NativeGroup, ...] = ()
+    note: TaskNote = field(default_factory=TaskNote)
+    late: int = 0
+    files: dict[str, int] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    alone: dict[int, AloneRows] = field(default_factory=dict)
+
+    def counts(self) -> dict[int, int]:
+        """Return the number of matching rows of each query that has any and did not fail."""
+        counts = {**self.note.counts, **{n: rows.count for n, rows in self.alone.items()}}
+        return {n: count for n, count in counts.items() if count and n not in self.failures}
+
+
+class Matcher:
+    """Finds the matches of all queries in a micro-batch and stores the rows.
+
+    Parameters
+    ----------
+    queries
+        The queries of the engine.
+    planner
+        Turns queries into a plan.
+    results
+        Stores rows.
+    event_times
+        Follows the event times of the streams.
+    faults
+        Finds the queries at fault.
+    arbiter
+        Judges them.
+    raise_if_stopping
+        Called with each error; raises it if the run is being stopped.
+
+    """
+
+    def __init__(
+        self,
+        queries: EngineQueries,
+        planner: EddyPlanner,
+        results: ResultStore,
+        event_times: EventTimes,
+        faults: FaultSearch,
+        arbiter: Arbiter,
+        raise_if_stopping: Callable[[BaseException], None],
+    ) -> None:
+        self._queries = queries
+        self._planner = planner
+        self._results = results
+        self._event_times = event_times
+        self._faults = faults
+        self._arbiter = arbiter
+        self._raise_if_stopping = raise_if_stopping
+
+    def match(self, df: DataFrame, batch: int, record: BatchRecord) -> MatchOutcome:
+        """Match all queries of a version; those that fail do not affect the others."""
+        outcome = MatchOutcome()
+        is_second_try = False
+        while True:
+            plan = self._plan(record, without={*outcome.failures, *outcome.alone})
+            outcome = replace(outcome, queries={**plan.queries, **outcome.queries})
+            if not plan.queries:
+                if outcome.queries:
+                    outcome = replace(outcome, note=TaskNote(eddy=EddyCounts(df.count())))
+                return outcome
+            try:
+                outcome = self._run(df, batch, plan, outcome)
+                break
+            except Exception as error:
+                self._raise_if_stopping(error)
+                faults = self._faults.find(df, plan)
+                if not faults and is_second_try:
+                    faults = self._faults.suspects(plan, error)
+                    if not faults:
+                        raise error
+                is_second_try = not faults  # whatever it was may have passed
+            outcome = self._judge(df, batch, outcome, faults)
+        raised = outcome.note.failures.items()
+        errors = {number: self._queries.display_text(error) for number, error in raised}
+        return self._judge(df, batch, outcome, errors)
+
+    def _plan(self, record: BatchRecord, without: Collection[int]) -> BatchPlan:
+        """Return the plan of a version of the catalogue, without some of its queries."""
+        running = self._queries.running_at(record.version)
+        queries = [compiled for compiled in running if compiled.number not in without]
+        return self._planner.plan(queries, record.tables)
+
+    def _run(
+        self, df: DataFrame, batch: int, plan: BatchPlan, outcome: MatchOutcome
+    ) -> MatchOutcome:
+        """Find the matches of all queries in one pass; store the rows that some query wants."""
+        from pyspark.sql import Observation
+
+        notes, times = Observation(), Observation()
+        metrics = self._event_times.metrics()
+        if metrics:
+            df = df.observe(times, *metrics)
+        matched = (
+            df.withColumn(_MATCHED, plan.matches)
+            .filter(f"{_MATCHED} IS NOT NULL")
+            .observe(notes, collected(f"{_MATCHED}.note"))
+        )
+        files: dict[str, int] = {}
+        if any(plan.stored_columns.values()):
+            matches = matched.withColumn(QUERIES, F.col(f"{_MATCHED}.queries"))
+            matches = matches.filter(F.size(QUERIES) > 0)
+            files = self._results.write_matches(batch, matches, plan.stored_columns)
+        else:
+            matched.write.format("noop").mode("overwrite").save()
+        late = self._event_times.advance(times.get) if metrics else 0
+        note = TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC])))
+        return replace(outcome, groups=tuple(plan.groups), note=note, late=late, files=files)
+
+    def _judge(
+        self, df: DataFrame, batch: int, outcome: MatchOutcome, faults: Mapping[int, str]
+    ) -> MatchOutcome:
+        """Let Spark judge queries at fault: each has failed, or has rows of its own."""
+        failures, alone = dict(outcome.failures), dict(outcome.alone)
+        for number, error in faults.items():
+            is_timeout = TimeLimitError.__name__ in error  # Spark has no time limits
+            if is_timeout or len(failures) + len(alone) >= JUDGED_MAX:
+                failures[number] = error
+                continue
+            try:
+                alone[number] = self._arbiter.judge(df, batch, outcome.queries[number])
+            except Exception as spark_error:
+                self._raise_if_stopping(spark_error)
+                failures[number] = error
+        return replace(outcome, failures=failures, alone=alone)

@@ -127,3 +127,12 @@ class TestCheckpoint:
 def test_a_failed_write_names_the_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(EngineError, match=r"cannot write .*no_folder"):
         write_atomically(tmp_path / "no_folder" / "x.json", {})
+
+
+def test_a_listing_that_lacks_a_record_written_meanwhile_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(tmp_path)
+    monkeypatch.setattr(log, "_numbers", lambda: [0, 3])
+    assert list(log.finished()) == [0, 1, 2, 3]
+    assert not log.lost

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 QUERIES = "queries"
 _MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+# Whatever the session says: timestamps keep their microseconds, and a finished copy is marked.
+_WRITE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+}
+# Whatever the session says: a damaged or missing file is an error, not fewer rows.
+_READ = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "mergeSchema": "false"}
 
 
 class ResultStore:
@@ -83,6 +90,7 @@ class ResultStore:
         ]
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
+        writer = writer.options(**_WRITE)
         writer.parquet(str(self._folder_of(batch)))
         return list_files(self._folder_of(batch))
 
@@ -142,7 +150,7 @@ class ResultStore:
         paths = [
             path for batch, record in batches.items() for path in self._paths(batch, record, stream)
         ]
-        read = self._spark.read.schema(schema).parquet(*paths)
+        read = self._spark.read.options(**_READ).schema(schema).parquet(*paths)
         return read.filter(F.array_contains(QUERIES, compiled.number)).select(f"{stream.field}.*")
 
     def _paths(self, batch: int, record: BatchRecord, stream: StreamInfo) -> list[str]:
@@ -162,7 +170,7 @@ class ResultStore:
         """Return a version of a static table; raise if one of its files is missing or changed."""
         folder = self._tables / name / str(version)
         check_files(folder, self._table_files.get((name, version), {}), f"table {name!r}")
-        return self._spark.read.parquet(str(folder))
+        return self._spark.read.options(**_READ).parquet(str(folder))
 
     def newest_version(self, name: str) -> int:
         """Return the newest version of a table; 0 if there is none."""
@@ -175,7 +183,7 @@ class ResultStore:
         version = self.newest_version(name) + 1
         folder = self._tables / name / str(version)
         shutil.rmtree(folder, ignore_errors=True)
-        df.write.parquet(str(folder))
+        df.write.options(**_WRITE).parquet(str(folder))
         return version, list_files(folder)
 
 

@@ -36,6 +36,8 @@ QUERIES = [
     "SELECT a FROM events WHERE half(`we``ird`) IS NULL OR half(a) NOT IN (0, 0.5)",
     "SELECT a FROM events WHERE a <> 0 AND (10 / a > 2 OR half(10 / a) = 1 OR half(a) IS NULL)",
     "SELECT a FROM events WHERE (a = 0 OR 10 / a > 5) OR half(a) > 2",
+    "SELECT a FROM events WHERE a <> 0 AND (10 / a > 3 OR half(a) > 2) AND "
+    "NOT (half(a) > 9 OR 10 / a > 7)",
 ]
 
 

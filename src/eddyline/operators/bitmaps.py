@@ -11,7 +11,9 @@ from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 
 WORD_BITS = 64
 GLANCE_WORDS = 8
+FEW_SLOTS = 8  # up to so many, setting bit by bit is faster
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+ONE = np.uint64(1)
 
 
 def words_for(slots: int) -> int:
@@ -41,6 +43,11 @@ def bitmap_of(slots: Iterable[int], words: int) -> Bitmap:
 
     """
     bitmap = np.zeros(words, dtype=np.uint64)
+    slots = list(slots)
+    if len(slots) > FEW_SLOTS:
+        at = np.array(slots, dtype=np.uint64)
+        np.bitwise_or.at(bitmap, (at >> np.uint64(6)).astype(np.int64), ONE << (at & np.uint64(63)))
+        return bitmap
     for slot in slots:
         word, mask = bit(slot)
         bitmap[word] |= mask

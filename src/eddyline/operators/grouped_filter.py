@@ -98,8 +98,10 @@ class GroupedFilter:
         self._switches = slots[order]
         self._ends = np.zeros(len(self._keys) + 1, dtype=np.int32)
         np.cumsum(np.bincount(at, minlength=len(self._keys)), out=self._ends[1:])
-        for slot, values in predicates.items():
-            self._set_default_bits(slot, values)
+        below = [slot for slot, values in predicates.items() if values.below != self.default]
+        null = [slot for slot, values in predicates.items() if values.null != self.default]
+        self._maps ^= bitmap_of(below, self.words)
+        self._null ^= bitmap_of(null, self.words)
         self._place_checkpoints()
 
     def add(self, slot: int, values: ValueSet) -> None:

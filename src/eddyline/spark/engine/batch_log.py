@@ -154,28 +154,33 @@ class BatchLog:
             raise DamagedFileError(f"{path} is damaged; restore it from a backup") from None
 
     def finished(self) -> dict[int, BatchRecord]:
-        """Read the records of all finished micro-batches, in their order; note those lost."""
-        records = {}
-        self.lost = {}
-        for batch in sorted(self._numbers()):
+        """Read the records of all finished micro-batches, in their order; note those lost.
+
+        Each number up to the newest is asked for: a listing of the folder may lack a record that is
+        written meanwhile.
+        """
+        records: dict[int, BatchRecord] = {}
+        lost: dict[int, str] = {}
+        for batch in range(max(self._numbers(), default=-1) + 1):
             try:
                 record = self.record(batch)
             except DamagedFileError as error:
-                self.lost[batch] = str(error)
+                lost[batch] = str(error)
                 continue
-            if record is not None:
+            if record is None:
+                lost[batch] = self._missing(batch)
+            else:
                 records[batch] = record
-        self._note_missing(range(max([*records, *self.lost], default=-1) + 1), records)
+        self.lost = lost  # at once: another thread may look at it
         return records
 
     def check_committed(self, committed: Iterable[int]) -> None:
         """Note micro-batches as lost that Spark has committed but that have no record."""
-        self._note_missing(committed, self._numbers())
+        for batch in sorted(set(committed) - set(self._numbers()) - set(self.lost)):
+            self.lost[batch] = self._missing(batch)
 
-    def _note_missing(self, expected: Iterable[int], present: Iterable[int]) -> None:
-        missing = set(expected) - set(present) - set(self.lost)
-        for batch in sorted(missing):
-            self.lost[batch] = f"{self._folder / f'{batch}.json'} is missing"
+    def _missing(self, batch: int) -> str:
+        return f"{self._folder / f'{batch}.json'} is missing"
 
     def refuse_if_lost(self) -> None:
         """Raise if a micro-batch was lost: whatever is read would silently lack its rows."""

@@ -80,6 +80,7 @@ class BatchRunner:
     def run(self, df: DataFrame, batch: int) -> None:
         """Run one micro-batch, unless it is finished; for `foreachBatch`."""
         try:
+            self._registry.settings.check(df.sparkSession)
             offsets = self._folder.checkpoint.fingerprint(batch)
             finished = self._folder.log.record(batch)
             if finished is None:

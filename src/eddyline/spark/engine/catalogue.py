@@ -1,4 +1,4 @@
-"""The catalogue of an engine, on disk: streams, static tables, function names and queries.
+"""The catalogue of an engine, on disk: streams, static tables, function names, queries, settings.
 
 The file is a log of changes, one line with a checksum each, so a change costs one line for any
 number of queries (`change_log`).
@@ -48,7 +48,11 @@ class Catalogue:
         self.tables: dict[str, TableEntry] = {}
         #: Files of every version of every table, as they were stored.
         self.table_files: dict[tuple[str, int], Mapping[str, int]] = {}
-        self.functions: set[str] = set()
+        self.functions: dict[str, bool] = {}
+        #: Counts the changes of streams, tables and functions.
+        self.registrations = 0
+        #: Session settings that the queries were written under; None if they were not recorded.
+        self.settings: Mapping[str, str | None] | None = None
         self.queries: dict[int, QueryEntry] = {}
         self._by_name: dict[str, QueryEntry] = {}
         self._largest_number = 0
@@ -158,6 +162,20 @@ class Catalogue:
             if name not in self.functions:
                 self._write("function", {"name": name})
 
+    def remove(self, what: str, name: str) -> None:
+        """Remove a `stream`, `table` or `function`; its name is free again."""
+        with self.lock:
+            names = self._registered(what)
+            if name not in names:
+                raise EngineError(f"no {what} {name!r}; there are {', '.join(names) or 'none'}")
+            self._write("remove", {"what": what, "name": name})
+
+    def set_settings(self, settings: Mapping[str, str | None]) -> None:
+        """Keep the settings that the queries are written under."""
+        with self.lock:
+            if self.settings != settings:
+                self._write("settings", {"settings": dict(settings)})
+
     # --- the file ----------------------------------------------------------------------------
 
     def _write(self, kind: str, what: dict[str, Any]) -> None:
@@ -200,11 +218,29 @@ class Catalogue:
             query = self.queries[record["number"]]
             query.error = None
             query.spans.append([version, None])
-        elif kind == "stream":
-            self.streams[record["name"]] = StreamEntry.from_dict(record["about"])
+        elif kind == "settings":
+            self.settings = dict(record["settings"])
+        else:
+            self._apply_registration(kind, record)
+            self.registrations += 1
+
+    def _apply_registration(self, kind: str, record: Mapping[str, Any]) -> None:
+        name = record["name"]
+        if kind == "stream":
+            self.streams[name] = StreamEntry.from_dict(record["about"])
         elif kind == "table":
             entry = TableEntry.from_dict(record["about"])
-            self.tables[record["name"]] = entry
-            self.table_files[record["name"], entry.version] = entry.files
+            self.tables[name] = entry
+            self.table_files[name, entry.version] = entry.files
+        elif kind == "remove":
+            del self._registered(record["what"])[name]
         else:
-            self.functions.add(record["name"])
+            self.functions[name] = True
+
+    def _registered(self, what: str) -> dict[str, Any]:
+        registered: dict[str, dict[str, Any]] = {
+            "stream": self.streams,
+            "table": self.tables,
+            "function": self.functions,
+        }
+        return registered[what]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
+import shutil
 from collections.abc import Iterator
 
 
@@ -51,7 +52,18 @@ class Checkpoint:
 
     def committed(self) -> list[int]:
         """Return the micro-batches that Spark will not run again."""
-        names = [path.name for path in (self.path / "commits").glob("*")]
+        return self._numbers("commits")
+
+    def planned(self) -> list[int]:
+        """Return the micro-batches that Spark has chosen the rows of."""
+        return self._numbers("offsets")
+
+    def delete(self) -> None:
+        """Delete it, so that Spark reads all sources from where they begin."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _numbers(self, log: str) -> list[int]:
+        names = [path.name for path in (self.path / log).glob("*")]
         return [int(name) for name in names if name.isdigit()]
 
 

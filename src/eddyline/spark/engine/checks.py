@@ -1,16 +1,20 @@
-"""Checks of what is registered with an engine: names, schemas, time columns and delays."""
+"""Checks of what an engine is opened with, and of what is registered: names, schemas, times."""
 
 from __future__ import annotations
 
 import copy
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
 from eddyline.errors import EngineError
 from eddyline.sql.placeholders import RESERVED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _DELAY = re.compile(r"\s*(\d+)\s*(microsecond|millisecond|second|minute|hour|day)s?\s*")
@@ -22,6 +26,20 @@ _UNIT_US = {
     "hour": 3600 * 10**6,
     "day": 86400 * 10**6,
 }
+
+
+def check_place(spark: SparkSession, path: str | os.PathLike[str]) -> None:
+    """Refuse a session or a path that an engine cannot be opened with."""
+    if ".connect." in type(spark).__module__:
+        raise EngineError(
+            "an engine needs a classic Spark session: it plans every micro-batch in the "
+            "process that opened it; use SparkSession.builder.master(...)"
+        )
+    if "://" in str(path):
+        raise EngineError(
+            f"the engine's path {str(path)!r} is an address; give a folder that this process "
+            f"can write itself, such as a mounted one"
+        )
 
 
 def check_name(name: str, what: str) -> None:

@@ -205,15 +205,14 @@ class QueryCompiler:
 
     def _protect_alternatives(self, empty_stream: DataFrame, query: Query) -> Query:
         """Let Spark evaluate fallible alternatives to a Python function only where it would."""
-        ordered = query.order_native_conditions()
-        protected = {spec.key: spec for spec in ordered.predicates}
+        changed, ordered = query.order_native_conditions(), query.ordered
+        assert ordered is not None
+        protected = {spec.key: spec for spec in changed.predicates}
         for spec in ordered.predicates:
-            is_alternative = any(spec.key in clause.needs for clause in ordered.clauses)
-            if spec.function is not None or not is_alternative:
+            if spec.function is not None or not could_fail(empty_stream, spec.condition):
                 continue
-            if not could_fail(empty_stream, spec.condition):
-                continue
-            guards = query.ordered.guards.get(spec.key) if query.ordered else None
+            # Spark evaluates what is required after the conditions that call no function.
+            guards = () if spec.key in ordered.required else ordered.guards.get(spec.key)
             if guards is None:
                 raise QueryError(
                     f"{self.display_text(spec.condition)} could fail on some rows and stands in an "
@@ -223,7 +222,7 @@ class QueryCompiler:
                 )
             text = guarded_by((*ordered.conditions, *guards), spec.condition)
             protected[spec.key] = replace(spec, key=text, condition=text)
-        return ordered.with_predicates(protected)
+        return changed.with_predicates(protected)
 
     def _check_function_test(self, spec: PredicateSpec, function: Function) -> None:
         reason = function.reason_not_testable(spec.comparison, spec.constant)

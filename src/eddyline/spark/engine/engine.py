@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+import threading
 import uuid
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError
 from eddyline.journal import Journal
-from eddyline.journal.events import BatchLost, CatalogueRepaired, EngineStarted
+from eddyline.journal.events import EngineStarted
 from eddyline.ordering import Policy
 from eddyline.report.run import QueryStates
+from eddyline.spark.engine.checks import check_place
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.crossing import CrossingPlanner
 from eddyline.spark.engine.folder import EngineFolder
@@ -25,6 +26,7 @@ from eddyline.spark.engine.policies import DEFAULT_POLICY, eddy_policy
 from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.run import Run
+from eddyline.spark.engine.settings import PinnedSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +41,10 @@ class Engine:
 
     Needs a classic session: queries are admitted, planned and handed to sinks by the process that
     opened the engine, which under Spark Connect is not the one that runs micro-batches.
+
+    Settings of the session that change what a query means, such as its time zone or ANSI mode, are
+    pinned when the engine is opened and kept in its folder. Under other settings it refuses to be
+    opened if it has queries, to add queries, to start, to run a micro-batch and to return results.
 
     Parameters
     ----------
@@ -81,34 +87,31 @@ class Engine:
         seed: int | None = None,
         repair: bool = False,
     ) -> None:
-        if ".connect." in type(spark).__module__:
-            raise EngineError(
-                "an engine needs a classic Spark session: it plans every micro-batch in the "
-                "process that opened it; use SparkSession.builder.master(...)"
-            )
-        if "://" in str(path):
-            raise EngineError(
-                f"the engine's path {str(path)!r} is an address; give a folder that this process "
-                f"can write itself, such as a mounted one"
-            )
+        check_place(spark, path)
         self._policy = eddy_policy(policy)
         self._seed = seed
         self.spark = spark
         self.path = pathlib.Path(path).absolute()
         self._folder = EngineFolder(spark, self.path)
-        as_bytes = spark.conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true")
-        timezone = str(spark.conf.get("spark.sql.session.timeZone"))
-        self._session = SessionSettings(timezone, as_bytes == "true")
-        self._registry = Registry(spark, self._folder, timezone)
+        try:
+            self._folder.handle_damage(repair)
+            settings = PinnedSettings(spark, self._folder.catalogue)
+        except BaseException:
+            self._folder.close()
+            raise
+        self._session = SessionSettings(settings.timezone, settings.binary_as_bytes)
+        self._registry = Registry(spark, self._folder, settings)
         results, registry = self._folder.results, self._registry
         self._lookups = TableLookups(results, registry.table_versions, self._folder.note)
         self._compiler = QueryCompiler(
             spark, results, registry.functions, self._lookups, registry.stream_named
         )
-        self._queries = EngineQueries(self._folder, registry, self._compiler, timezone)
+        self._queries = EngineQueries(self._folder, registry, self._compiler, settings)
+        #: Held while the engine starts, stops, or changes what only a stopped engine may change.
+        self._lock = threading.RLock()
+        self._is_closing = False
         self._run: Run | None = None
         self._planner: EddyPlanner | None = None
-        self._handle_damage(repair)
 
     def __enter__(self) -> Engine:
         return self
@@ -138,16 +141,17 @@ class Engine:
             How late a row may be, for example "10 seconds".
 
         """
-        if self._run is not None and self._run.is_active:
-            raise EngineError(f"stop the engine before registering the stream {name!r}")
-        self._registry.add_stream(name, df, time, delay)
-        self._planner = None
+        with self._lock:
+            self._check_stopped(f"registering the stream {name!r}")
+            self._registry.add_stream(name, df, time, delay)
+            self._planner = None
 
     def table(self, name: str, df: DataFrame) -> None:
         """Register a static table that queries may join; its rows are copied now.
 
         Registered again with other rows, it is replaced from the next micro-batch on.
         """
+        self._folder.check_open()
         entry = self._registry.changed_table(name, df)
         if entry is not None:
             with self._folder.catalogue.lock:
@@ -177,7 +181,28 @@ class Engine:
 
         """
         spark_name = self._compiler.name_for_spark(name)
-        self._registry.add_function(name, function, returns, spark_name, timeout_s)
+        with self._lock:
+            self._folder.check_open()
+            self._registry.add_function(name, function, returns, spark_name, timeout_s)
+
+    def remove_stream(self, name: str) -> None:
+        """Remove a stream that no query reads and no micro-batch has read, while stopped."""
+        self._remove("stream", name, self._registry.remove_stream)
+
+    def remove_table(self, name: str) -> None:
+        """Remove a static table that no query joins, while stopped."""
+        self._remove("table", name, self._registry.remove_table)
+
+    def remove_function(self, name: str) -> None:
+        """Remove a Python function that no query calls, while stopped."""
+        self._remove("function", name, self._registry.remove_function)
+
+    def _remove(self, what: str, name: str, remove: Callable[[str], None]) -> None:
+        with self._lock, self._folder.catalogue.lock:  # no query that uses it may be added now
+            self._check_stopped(f"removing the {what} {name!r}")
+            self._queries.refuse_if_used(what, name)
+            remove(name)
+            self._planner = None
 
     # --- queries -----------------------------------------------------------------------------
 
@@ -200,15 +225,17 @@ class Engine:
 
     def add(self, queries: Mapping[str, str], sink: Any = None) -> None:
         """Add many queries at once: all of them or, if one is wrong, none."""
-        self._check_open()
+        self._folder.check_open()
         self._queries.add(queries, sink)
 
     def drop(self, name: str) -> None:
         """Drop a query; its name can be used again."""
+        self._folder.check_open()
         self._queries.drop(name)
 
     def resume(self, name: str) -> None:
         """Let a paused query run again, on the rows that are read from now on."""
+        self._folder.check_open()
         self._queries.resume(name)
 
     def queries(self) -> QueryStates:
@@ -216,7 +243,11 @@ class Engine:
         return self._queries.states()
 
     def results(self, name: str) -> DataFrame:
-        """Return the results of a query over all finished micro-batches."""
+        """Return the results of a query over all finished micro-batches.
+
+        Refused while the session has other settings than the pinned ones: Spark would compute the
+        result with these.
+        """
         return self._queries.results(name)
 
     # --- running -----------------------------------------------------------------------------
@@ -231,21 +262,17 @@ class Engine:
             is there and stop.
 
         """
-        self._check_open()
-        if self._run is not None and self._run.is_active:
-            raise EngineError("the engine runs already; stop it first")
-        self._registry.check_streams(self._queries.readers_of)
-        self._queries.check_all()
-        if self._planner is None:  # kept from run to run, so that workers keep their eddies
-            self._planner = self._make_planner()
-        self._run = Run(self._folder, self._registry, self._queries, self._planner, trigger)
-        self._folder.note(
-            EngineStarted(
-                queries=len(self._folder.catalogue.names()),
-                streams=tuple(stream.name for stream in self._registry.streams()),
-            )
-        )
-        return self._run
+        with self._lock:
+            self._check_stopped("starting it again")
+            self._registry.check_streams(self._queries.readers_of)
+            self._queries.check_all()
+            if self._planner is None:  # kept from run to run, so that workers keep their eddies
+                self._planner = self._make_planner()
+            self._run = Run(self._folder, self._registry, self._queries, self._planner, trigger)
+            streams = tuple(stream.name for stream in self._registry.streams())
+            queries = len(self._folder.catalogue.names())
+            self._folder.note(EngineStarted(queries=queries, streams=streams))
+            return self._run
 
     def journal(self) -> Journal:
         """Return every decision since the engine was opened; its folder has all of them."""
@@ -253,30 +280,23 @@ class Engine:
 
     def close(self) -> None:
         """Stop, and release the folder."""
+        with self._lock:
+            run, self._is_closing = self._run, True
         try:
-            if self._run is not None:
-                self._run.stop()
+            if run is not None:  # without the lock: a sink may need it before its run can end
+                run.stop()
         finally:
-            self._folder.close()
-
-    def _handle_damage(self, repair: bool) -> None:
-        """Warn of a damaged catalogue; refuse lost micro-batches, or accept them."""
-        damage = self._folder.catalogue.damage
-        if damage:
-            self._folder.note(CatalogueRepaired(damage=damage))
-            warnings.warn(damage, stacklevel=3)
-        if not repair:
-            try:
-                self._folder.log.refuse_if_lost()
-            except EngineError:
+            if run is None or not run.may_be_active:
                 self._folder.close()
-                raise
-        for reason in self._folder.log.accept_losses() if repair else []:
-            self._folder.note(BatchLost(reason=reason))
+            self._is_closing = False
 
-    def _check_open(self) -> None:
-        if self._folder.is_closed:
-            raise EngineError("the engine is closed; open it again with el.Engine(spark, path)")
+    def _check_stopped(self, before: str) -> None:
+        """Refuse something that a running engine cannot do, or a closed one."""
+        self._folder.check_open()
+        if self._is_closing:
+            raise EngineError(f"the engine is being closed; wait for it before {before}")
+        if self._run is not None and self._run.is_active:
+            raise EngineError(f"the engine runs; stop it before {before}")
 
     def _make_planner(self) -> EddyPlanner:
         streams = self._registry.streams()

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from eddyline.errors import EngineError
 from eddyline.journal import Event, Journal, Record
+from eddyline.journal.events import BatchLost, CatalogueRepaired
 from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.catalogue import Catalogue
@@ -56,6 +57,27 @@ class EngineFolder:
     def is_closed(self) -> bool:
         """Whether the folder was let go."""
         return self._lock_file.closed
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a micro-batch was begun, planned or finished."""
+        return bool(self.checkpoint.planned()) or any((self.path / "batches").glob("*.json"))
+
+    def check_open(self) -> None:
+        """Refuse to go on in a folder that may belong to another process now."""
+        if self.is_closed:
+            raise EngineError("the engine is closed; open it again with el.Engine(spark, path)")
+
+    def handle_damage(self, repair: bool) -> None:
+        """Warn of a damaged catalogue; refuse lost micro-batches, or accept them."""
+        damage = self.catalogue.damage
+        if damage:
+            self.note(CatalogueRepaired(damage=damage))
+            warnings.warn(damage, stacklevel=4)
+        if not repair:
+            self.log.refuse_if_lost()
+        for reason in self.log.accept_losses() if repair else []:
+            self.note(BatchLost(reason=reason))
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

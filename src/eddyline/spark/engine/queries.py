@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from eddyline.errors import EngineError
+from eddyline.errors import EngineError, QueryError
 from eddyline.report.run import QueryState, QueryStates
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
@@ -13,7 +13,9 @@ from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.query_templates import QueryTemplates
 from eddyline.spark.engine.registry import Registry
+from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.sinks import kind_of
 from eddyline.sql.schemas import Schemas
 
@@ -32,36 +34,49 @@ class EngineQueries:
         What queries may name.
     compiler
         Parses and checks queries.
-    timezone
-        Time zone of the session.
+    settings
+        Session settings that the queries are written under.
 
     """
 
     def __init__(
-        self, folder: EngineFolder, registry: Registry, compiler: QueryCompiler, timezone: str
+        self,
+        folder: EngineFolder,
+        registry: Registry,
+        compiler: QueryCompiler,
+        settings: PinnedSettings,
     ) -> None:
         self._folder = folder
         self._catalogue = folder.catalogue
         self._registry = registry
         self._compiler = compiler
-        self._timezone = timezone
+        self._settings = settings
         self._compiled: dict[int, CompiledQuery] = {}
         self._sinks: dict[int, Callable[..., object]] = {}
         self._named_here: set[str] = set()
+        self._templates: tuple[int, QueryTemplates | None] = (0, None)
 
     # --- queries come and go -----------------------------------------------------------------
 
     def add(self, queries: Mapping[str, str], sink: Any) -> None:
         """Add queries, by name: all of them or, if one is wrong, none."""
+        self._settings.check()
+        while not self._try_to_add(queries, sink):
+            pass
+
+    def _try_to_add(self, queries: Mapping[str, str], sink: Any) -> bool:
+        """Add queries; False if what they may name changed while they were compiled."""
         new: list[tuple[str, str, str]] = []
         compiled: dict[str, CompiledQuery] = {}
-        schemas = self._schemas()
+        registrations = self._catalogue.registrations
         for name, text in queries.items():
             kind = kind_of(sink, name)
             if not self._is_known(name, text, kind):
-                compiled[name] = self._compiler.compile(0, name, text, kind, schemas)
+                compiled[name] = self._compile(0, name, text, kind)
                 new.append((name, text, kind))
         with self._catalogue.lock:  # no micro-batch may see a query before its sink is known
+            if self._catalogue.registrations != registrations:
+                return False
             for name, _, _ in new:  # another thread may have added it meanwhile
                 self._is_known(name, queries[name], kind_of(sink, name))
             for entry in self._catalogue.add_queries(new) if new else []:
@@ -71,16 +86,19 @@ class EngineQueries:
             if callable(sink):
                 for name in queries:
                     self._sinks[self._catalogue.query(name).number] = sink
+        return True
 
     def drop(self, name: str) -> None:
         """Drop a query; its name can be used again."""
-        entry = self._catalogue.drop_query(name)
-        self._named_here.discard(name)
-        self._sinks.pop(entry.number, None)
-        self._compiled.pop(entry.number, None)
+        with self._catalogue.lock:
+            entry = self._catalogue.drop_query(name)
+            self._named_here.discard(name)
+            self._sinks.pop(entry.number, None)
+            self._compiled.pop(entry.number, None)
 
     def resume(self, name: str) -> None:
         """Let a paused query run again."""
+        self._settings.check()
         entry = self._catalogue.query(name)
         self.compiled(entry)
         self._check_sink(entry)
@@ -91,9 +109,10 @@ class EngineQueries:
 
         Whether the keys of the table can be shipped depends on its rows.
         """
-        for number, compiled in list(self._compiled.items()):
-            if table in compiled.query.tables:
-                del self._compiled[number]
+        with self._catalogue.lock:
+            for number, compiled in list(self._compiled.items()):
+                if table in compiled.query.tables:
+                    del self._compiled[number]
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -109,6 +128,7 @@ class EngineQueries:
 
     def results(self, name: str) -> DataFrame:
         """Return the results of a query over all finished micro-batches."""
+        self._settings.check()
         entry = self._catalogue.query(name)
         if entry.sink == "count":
             raise EngineError(
@@ -129,11 +149,15 @@ class EngineQueries:
 
     def running_at(self, version: int) -> list[CompiledQuery]:
         """Return the queries that run at a version of the catalogue and are not paused."""
-        return [
-            self.compiled(entry)
-            for entry in self._catalogue.running_at(version)
-            if entry.error is None
-        ]
+        running = []
+        for entry in self._catalogue.running_at(version):
+            try:
+                if entry.error is None:
+                    running.append(self.compiled(entry))
+            except QueryError:
+                if not entry.is_dropped:  # what a dropped query named may be gone
+                    raise
+        return running
 
     def sink_of(self, compiled: CompiledQuery) -> Callable[..., object] | None:
         """Return the function that results are handed to; None for other kinds of sinks."""
@@ -145,15 +169,38 @@ class EngineQueries:
         """Return a query of the catalogue, compiled."""
         compiled = self._compiled.get(entry.number)  # another thread may drop it meanwhile
         if compiled is None:
-            compiled = self._compiler.compile(
-                entry.number, entry.name, entry.text, entry.sink, self._schemas()
-            )
-            self._compiled[entry.number] = compiled
+            registrations = self._catalogue.registrations
+            compiled = self._compile(entry.number, entry.name, entry.text, entry.sink)
+            with self._catalogue.lock:
+                if not entry.is_dropped and self._catalogue.registrations == registrations:
+                    self._compiled[entry.number] = compiled
         return compiled
 
     def name_for_spark(self, function: str) -> str:
         """Return the name under which a function is registered with Spark."""
         return self._compiler.name_for_spark(function)
+
+    def _compile(self, number: int, name: str, text: str, sink: str) -> CompiledQuery:
+        templates = self._current_templates()
+        query = templates.fill(text)
+        if query is not None:
+            return CompiledQuery(number, name, query, sink)
+        compiled = self._compiler.compile(number, name, text, sink, templates.schemas)
+        templates.learn(compiled.query)
+        return compiled
+
+    def _current_templates(self) -> QueryTemplates:
+        """Return the templates for the streams, tables and functions that there are now."""
+        with self._catalogue.lock:
+            registrations, templates = self._templates
+            if templates is None or registrations != self._catalogue.registrations:
+                schemas = self._schemas()
+                templates = QueryTemplates(
+                    schemas,
+                    lambda text: self._compiler.compile(0, "", text, "count", schemas).query,
+                )
+                self._templates = (self._catalogue.registrations, templates)
+            return templates
 
     def display_text(self, text: str) -> str:
         """Return an expression as its author would write it."""
@@ -163,6 +210,7 @@ class EngineQueries:
 
     def check_all(self) -> None:
         """Refuse to start if a query cannot be compiled or lacks its sink."""
+        self._settings.check()
         for entry in self._active():
             self.compiled(entry)
             self._check_sink(entry)
@@ -170,6 +218,26 @@ class EngineQueries:
     def readers_of(self, stream: str) -> list[str]:
         """Return the names of the active queries that read a stream."""
         return [e.name for e in self._active() if self.compiled(e).query.stream == stream]
+
+    def refuse_if_used(self, what: str, name: str) -> None:
+        """Refuse to remove a `stream`, `table` or `function` that a query names, paused or not."""
+        users = [e.name for e in self._catalogue.named() if self._may_use(e, what, name)]
+        if users:
+            more = f" and {len(users) - 5} more" if len(users) > 5 else ""
+            raise EngineError(
+                f"{what} {name!r} is used by the queries {', '.join(users[:5])}{more}; drop them "
+                f"first"
+            )
+
+    def _may_use(self, entry: QueryEntry, what: str, name: str) -> bool:
+        if name.lower() not in entry.text.lower():
+            return False
+        try:
+            query = self.compiled(entry).query
+        except QueryError:  # such as one that calls a function which is not registered yet
+            return True
+        used = {"stream": [query.stream], "table": query.tables, "function": query.functions}
+        return name in used[what]
 
     def _active(self) -> list[QueryEntry]:
         with self._catalogue.lock:
@@ -204,7 +272,7 @@ class EngineQueries:
             {name: _types(entry) for name, entry in catalogue.streams.items()},
             {name: _types(entry) for name, entry in catalogue.tables.items()},
             {name: self._compiler.name_for_spark(name) for name in catalogue.functions},
-            self._timezone,
+            self._settings.timezone,
         )
         return self._compiler.with_session_rules(schemas)
 

@@ -26,6 +26,7 @@ from eddyline.spark.engine.checks import (
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.functions import Function, check_timeout, limited
 from eddyline.spark.engine.result_store import fingerprint
+from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.stream_info import StreamInfo
 
 if TYPE_CHECKING:
@@ -41,17 +42,19 @@ class Registry:
         The session of the engine.
     folder
         The folder of the engine.
-    timezone
-        Time zone of the session.
+    settings
+        Session settings that the queries are written under.
 
     """
 
-    def __init__(self, spark: SparkSession, folder: EngineFolder, timezone: str) -> None:
+    def __init__(self, spark: SparkSession, folder: EngineFolder, settings: PinnedSettings) -> None:
         self._spark = spark
         self._catalogue = folder.catalogue
         self._results = folder.results
+        self._folder = folder
         self._started_streams = folder.path / "streams.json"
-        self._timezone = timezone
+        #: Checks the settings of every session that an engine is given something of.
+        self.settings = settings
         self._streams: dict[str, tuple[StreamInfo, DataFrame]] = {}
         #: The functions that were registered in this process, by name.
         self.functions: dict[str, Function] = {}
@@ -73,6 +76,7 @@ class Registry:
                 f"stream {name!r} is a batch DataFrame; read it with spark.readStream, or register "
                 f"it with engine.table"
             )
+        self.settings.check(df.sparkSession)
         check_columns(name, df.columns)
         delay_us = read_delay_us(name, df.schema, time, delay)
         schema = json.loads(df.schema.json())
@@ -81,7 +85,9 @@ class Registry:
             check_schema(name, read_schema(known.schema), df.schema)
             schema = known.schema  # it may differ in what does not matter, such as nullability
         self._catalogue.set_stream(name, StreamEntry(schema, time, delay_us))
-        info = StreamInfo(self._number_of(name), name, df.schema, self._timezone, time, delay_us)
+        info = StreamInfo(
+            self._number_of(name), name, df.schema, self.settings.timezone, time, delay_us
+        )
         self._streams[name] = (info, df)
 
     def changed_table(self, name: str, df: DataFrame) -> TableEntry | None:
@@ -97,6 +103,7 @@ class Registry:
             )
         if df.isStreaming:
             raise EngineError(f"table {name!r} is a streaming DataFrame; use engine.stream")
+        self.settings.check(df.sparkSession)
         check_columns(name, df.columns)
         rows, hash_sum = fingerprint(df)
         known = self._catalogue.tables.get(name)
@@ -144,6 +151,43 @@ class Registry:
         )
         self._catalogue.add_function(name)
 
+    # --- removal -----------------------------------------------------------------------------
+
+    def remove_stream(self, name: str) -> None:
+        """Remove a stream that no micro-batch has read.
+
+        Spark's checkpoint has an offset for each source, in order, and stored rows have the number
+        of their stream, so a stream that took part in a micro-batch keeps its place.
+        """
+        if self._folder.has_run:
+            started = self._read_started() or list(self._catalogue.streams)
+            if name in started:
+                raise EngineError(
+                    f"stream {name!r} took part in micro-batches, and Spark cannot go on without "
+                    f"one of the streams that its checkpoint has offsets of: {', '.join(started)}. "
+                    f"Leave it registered, its rows cost little without queries; or open a new "
+                    f"engine in another folder"
+                )
+        elif name in self._catalogue.streams:
+            # No micro-batch was planned, but sources may have noted where they begin, by number.
+            self._folder.checkpoint.delete()
+            self._started_streams.unlink(missing_ok=True)
+        self._catalogue.remove("stream", name)
+        self._streams.pop(name, None)
+        self._streams = {
+            other: (replace(info, number=self._number_of(other)), df)
+            for other, (info, df) in self._streams.items()
+        }
+
+    def remove_table(self, name: str) -> None:
+        """Remove a table; its copies stay."""
+        self._catalogue.remove("table", name)
+
+    def remove_function(self, name: str) -> None:
+        """Remove a Python function."""
+        self._catalogue.remove("function", name)
+        self.functions.pop(name, None)
+
     # --- reading -----------------------------------------------------------------------------
 
     def streams(self) -> list[StreamInfo]:
@@ -159,7 +203,7 @@ class Registry:
         if name in self._streams:
             return self._streams[name][0]
         schema = read_schema(self._catalogue.streams[name].schema)
-        return StreamInfo(self._number_of(name), name, schema, self._timezone)
+        return StreamInfo(self._number_of(name), name, schema, self.settings.timezone)
 
     def table_versions(self) -> dict[str, int]:
         """Return the version of each static table that is in use."""
@@ -185,18 +229,24 @@ class Registry:
                     f"stream {name!r} is in the catalogue{used} but was not registered; call "
                     f"engine.stream({name!r}, df) before start"
                 )
-        if not self._started_streams.exists():
+        started = self._read_started()
+        if started is None:
             write_atomically(self._started_streams, names)
             return
-        started = read_checked(self._started_streams)
-        if not isinstance(started, list):
-            raise EngineError(f"{self._started_streams} is damaged; restore it from a backup")
         added = sorted(set(names) - set(started))
         if added:
             raise EngineError(
                 f"stream {added[0]!r} is new, but the offsets of this engine are of "
-                f"{', '.join(started)}; open a new engine for another set of streams"
+                f"{', '.join(started)}; open a new engine for another set of streams, or go on "
+                f"without it: engine.remove_stream({added[0]!r})"
             )
+
+    def _read_started(self) -> list[str] | None:
+        """Return the streams that the engine was started with; None if it never was."""
+        started = read_checked(self._started_streams)
+        if started is not None and not isinstance(started, list):
+            raise EngineError(f"{self._started_streams} is damaged; restore it from a backup")
+        return started
 
     def _number_of(self, stream: str) -> int:
         return list(self._catalogue.streams).index(stream)

@@ -28,6 +28,13 @@ QUERIES = "queries"
 #: Where a stored row is: name of its file, and its index in the file.
 FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
 _MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+# Whatever the session says: timestamps keep their microseconds, and a finished copy is marked.
+_WRITE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+}
+# Whatever the session says: a damaged or missing file is an error, not fewer rows.
+_READ = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "mergeSchema": "false"}
 
 
 class ResultStore:
@@ -85,6 +92,7 @@ class ResultStore:
         ]
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
+        writer = writer.options(**_WRITE)
         writer.parquet(str(self._folder_of(batch)))
         return list_written(self._folder_of(batch), self._root)
 
@@ -107,6 +115,7 @@ class ResultStore:
         numbers = F.array(F.lit(compiled.number)).alias(QUERIES)
         folder = self._folder_of(batch, compiled.number)
         writer = rows.select(struct.alias(stream.field), numbers).write.mode("overwrite")
+        writer = writer.options(**_WRITE)
         try:
             writer.parquet(str(folder))
         except BaseException:
@@ -201,7 +210,7 @@ class ResultStore:
             for batch, record in batches.items()
             for path in self._paths(batch, record, stream, compiled.number)
         ]
-        read = self._spark.read.schema(schema).parquet(*paths)
+        read = self._spark.read.options(**_READ).schema(schema).parquet(*paths)
         read = read.filter(F.array_contains(QUERIES, compiled.number))
         for record in batches.values():
             for file, indexes in _by_file(record.excluded.get(compiled.number, ())).items():
@@ -215,7 +224,7 @@ class ResultStore:
         """Return all rows of a stream in a micro-batch that are stored for all queries together."""
         part = StructField(stream.field, stream.schema)
         numbers = StructField(QUERIES, ArrayType(IntegerType()))
-        read = self._spark.read.schema(StructType([part, numbers]))
+        read = self._spark.read.options(**_READ).schema(StructType([part, numbers]))
         return read.parquet(*self._paths(batch, record, stream))
 
     def _paths(
@@ -246,7 +255,7 @@ class ResultStore:
         """Return a version of a static table; raise if one of its files is missing or changed."""
         folder = self._tables / name / str(version)
         check_files(folder, self._table_files.get((name, version), {}), f"table {name!r}")
-        return self._spark.read.parquet(str(folder))
+        return self._spark.read.options(**_READ).parquet(str(folder))
 
     def newest_version(self, name: str) -> int:
         """Return the newest version of a table; 0 if there is none."""
@@ -259,7 +268,7 @@ class ResultStore:
         version = self.newest_version(name) + 1
         folder = self._tables / name / str(version)
         shutil.rmtree(folder, ignore_errors=True)
-        df.write.parquet(str(folder))
+        df.write.options(**_WRITE).parquet(str(folder))
         return version, list_written(folder, self._root)
 
 

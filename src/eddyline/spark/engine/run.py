@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -51,11 +52,13 @@ class Run:
         self._folder = folder
         self._queries = queries
         self._stop_requested = False
+        self._stop_lock = threading.Lock()
+        self._batch_thread: int | None = None
         self._runner = BatchRunner(folder, registry, queries, planner, self._is_stopping)
         self._is_once = trigger == AVAILABLE_NOW
         writer = (
             union_streams(registry.streams(), registry.frames())
-            .writeStream.foreachBatch(self._runner.run)
+            .writeStream.foreachBatch(self._run_batch)
             .option("checkpointLocation", str(folder.checkpoint.path))
             .queryName(f"eddyline {folder.path.name}")
         )
@@ -72,6 +75,14 @@ class Run:
     def is_active(self) -> bool:
         """Whether micro-batches are being run."""
         return bool(self.streaming_query.isActive)
+
+    @property
+    def may_be_active(self) -> bool:
+        """Whether micro-batches may be running; False if Spark itself is gone."""
+        try:
+            return self.is_active
+        except Exception:  # the session was stopped, or its process has ended
+            return False
 
     def results(self, name: str) -> DataFrame:
         """Return the results of a query so far."""
@@ -92,10 +103,15 @@ class Run:
 
     def stop(self) -> None:
         """Stop; a micro-batch that this interrupts is run again at the next `Engine.start`."""
-        if self.is_active:
-            self._stop_requested = True
-            self.streaming_query.stop()
-            self._folder.note(EngineStopped(), sum(batch.rows for batch in self.batches()))
+        if threading.get_ident() == self._batch_thread:
+            raise EngineError(
+                "a sink cannot stop the run that waits for it; let another thread call stop()"
+            )
+        with self._stop_lock:
+            if self.is_active:
+                self._stop_requested = True
+                self.streaming_query.stop()
+                self._folder.note(EngineStopped(), sum(batch.rows for batch in self.batches()))
 
     def report(self) -> RunReport:
         """Return what this run did so far."""
@@ -108,6 +124,13 @@ class Run:
     def journal(self) -> Journal:
         """Return every decision since the engine was opened."""
         return self._folder.journal
+
+    def _run_batch(self, df: DataFrame, batch: int) -> None:
+        self._batch_thread = threading.get_ident()
+        try:
+            self._runner.run(df, batch)
+        finally:
+            self._batch_thread = None
 
     def _is_stopping(self) -> bool:
         # The first micro-batch may run before Spark has returned its handle.

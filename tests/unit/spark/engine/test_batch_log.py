@@ -144,3 +144,12 @@ def test_a_record_of_an_earlier_version_has_neither(tmp_path: pathlib.Path) -> N
     plain = BatchRecord(3, counts={7: 2}).to_dict()
     del plain["alone"], plain["excluded"]
     assert BatchRecord.from_dict(plain) == BatchRecord(3, counts={7: 2})
+
+
+def test_a_listing_that_lacks_a_record_written_meanwhile_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(tmp_path)
+    monkeypatch.setattr(log, "_numbers", lambda: [0, 3])
+    assert list(log.finished()) == [0, 1, 2, 3]
+    assert not log.lost

@@ -118,3 +118,37 @@ def test_one_name_is_given_to_one_of_many_threads(tmp_path: pathlib.Path) -> Non
     assert outcomes.count("added") == 1
     assert sum("exists already" in outcome for outcome in outcomes) == 7
     assert len(Catalogue(tmp_path).queries) == 1
+
+
+def test_what_is_removed_is_gone_after_reopening_and_its_name_is_free(
+    tmp_path: pathlib.Path,
+) -> None:
+    catalogue = Catalogue(tmp_path)
+    for name in ("one", "two", "three"):
+        catalogue.set_stream(name, StreamEntry({}))
+    catalogue.set_table("t", TableEntry({}, 1, "5", 1, {"a.parquet": 7}))
+    catalogue.add_function("f")
+    registrations = catalogue.registrations
+    for what, name in (("stream", "two"), ("table", "t"), ("function", "f")):
+        catalogue.remove(what, name)
+        with pytest.raises(EngineError, match=f"no {what} '{name}'"):
+            catalogue.remove(what, name)
+    assert catalogue.registrations == registrations + 3
+    catalogue.set_stream("two", StreamEntry({}, "ts"))
+    for opened in (catalogue, Catalogue(tmp_path)):
+        assert list(opened.streams) == ["one", "three", "two"]
+        assert not opened.tables
+        assert not opened.functions
+        assert opened.table_files == {("t", 1): {"a.parquet": 7}}  # older results may need them
+
+
+def test_settings_are_kept_and_written_only_when_they_change(tmp_path: pathlib.Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    assert catalogue.settings is None
+    catalogue.set_settings({"zone": "UTC", "legacy": None})
+    size = (tmp_path / FILE).stat().st_size
+    again = Catalogue(tmp_path)
+    again.set_settings({"zone": "UTC", "legacy": None})
+    assert (tmp_path / FILE).stat().st_size == size
+    again.set_settings({"zone": "Asia/Tokyo"})
+    assert Catalogue(tmp_path).settings == {"zone": "Asia/Tokyo"}

@@ -1,0 +1,274 @@
+"""Queries whose texts differ only in constants share the work of compiling them.
+
+A template is made by compiling such a text with constants that occur nowhere else, and is used only
+if it gives, for a query that was compiled as well, exactly what compiling it gave. Whatever is not
+a plain list of comparisons is compiled by itself. Templates live in memory only: a folder cannot
+bring one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+
+from eddyline.errors import QueryError
+from eddyline.operators.value_set import ValueSet
+from eddyline.sql.comparison import COMPARISON_SIGNS, ColumnTypes, to_values
+from eddyline.sql.placeholders import RESERVED
+from eddyline.sql.query import Query
+from eddyline.sql.schemas import Schemas
+
+SHAPES_MAX = 1_000
+VALUE_SETS_MAX = 100_000
+_HEAD = re.compile(r"SELECT (?:\*|\w+(?:, ?\w+)*) FROM \w+ WHERE ", re.ASCII | re.IGNORECASE)
+_AND = re.compile(r"( AND )", re.IGNORECASE)
+# Constants are plain: no escapes, no braces, no empty text, no exponents, at most 18 digits.
+_COMPARISON = re.compile(
+    r"(?P<column>\w+) ?(?P<sign>=|<>|!=|<=|>=|<|>) ?(?P<minus>-?)"
+    r"(?:(?P<whole>\d{1,18})|(?P<decimal>\d{1,9}\.\d{1,9})|"
+    r"'(?:(?P<day>\d{4}-\d\d-\d\d)|(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)|"
+    r"(?P<text>[ -&(-\[\]-z|~]+))')",
+    re.ASCII,
+)
+#: For each kind of constant, one that stands nowhere else in a query; {} is its position.
+_PROBES = {
+    "whole": "70{:02}3",
+    "decimal": "70{:02}3.25",
+    "day": "1987-03-{:02}",
+    "time": "1987-03-{:02} 04:05:06",
+    "text": "zq{:02}qz",
+}
+_COMPARISONS_MAX = 20
+_COMPARISONS = {sign: kind for kind, sign in COMPARISON_SIGNS.items()} | {"!=": exp.NEQ}
+_WITH_CONSTANTS = ("text", "accepts", "conditions", "where", "written", "understood")
+
+
+class _Constant(NamedTuple):
+    """A constant of a query: its column and comparison as written, and itself without quotes."""
+
+    column: str
+    sign: str
+    kind: str
+    text: str
+
+    @property
+    def is_negative(self) -> bool:
+        return self.sign.endswith("-")
+
+
+class _Shape(NamedTuple):
+    """A query text around its constants, and the constants."""
+
+    key: tuple[str, ...]
+    constants: tuple[_Constant, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Shape | None:
+        """Return the shape of a text; None if it is not a plain list of comparisons."""
+        head = _HEAD.match(text)
+        if head is None or RESERVED in text.lower():
+            return None
+        parts = _AND.split(text[head.end() :])
+        if len(parts) > 2 * _COMPARISONS_MAX:
+            return None
+        key, constants = [head[0]], []
+        for comparison, separator in zip(parts[::2], [*parts[1::2], ""], strict=True):
+            found = _COMPARISON.fullmatch(comparison)
+            if found is None:
+                return None
+            kind = str(found.lastgroup)
+            begin, end = found.span(kind)
+            key += [comparison[:begin], kind, comparison[end:] + separator]
+            sign = found["sign"] + found["minus"]
+            constants.append(_Constant(found["column"], sign, kind, found[kind]))
+        return cls(tuple(key), tuple(constants))
+
+    def probe(self) -> tuple[str, list[str]]:
+        """Return a text of this shape with other constants, and these constants."""
+        probes = [
+            _PROBES[constant.kind].format(place)
+            for place, constant in enumerate(self.constants, start=1)
+        ]
+        pieces = [self.key[0]]
+        for place, probe in enumerate(probes):
+            before, _, after = self.key[3 * place + 1 : 3 * place + 4]
+            pieces += [before, probe, after]
+        return "".join(pieces), probes
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A compiled query in which constants can be replaced.
+
+    Parameters
+    ----------
+    stream
+        The stream that its queries read.
+    fixed
+        The fields of the query that do not depend on constants.
+    written, understood
+        These texts of the query, cut at its constants.
+    conditions
+        Each condition, cut at its constant.
+
+    """
+
+    stream: str
+    fixed: Mapping[str, Any]
+    written: Sequence[str]
+    understood: Sequence[str]
+    conditions: Sequence[Sequence[str]]
+
+    @classmethod
+    def of(cls, query: Query, probes: Sequence[str]) -> _Template | None:
+        """Return the template of a query that was compiled from a probe, if it can be one."""
+        written, understood = _cut(query.written, probes), _cut(query.understood, probes)
+        if written is None or understood is None or len(query.conditions) != len(probes):
+            return None
+        conditions = []
+        for condition, probe in zip(query.conditions, probes, strict=True):
+            pieces = _cut(condition, [probe])
+            if pieces is None:
+                return None
+            conditions.append(pieces)
+        has_other_parts = query.predicates or query.clauses or query.lookups or query.functions
+        if has_other_parts or not query.is_plain or any(probe in query.result for probe in probes):
+            return None
+        fixed = {
+            field.name: getattr(query, field.name)
+            for field in fields(query)
+            if field.name not in _WITH_CONSTANTS
+        }
+        return cls(query.stream, fixed, written, understood, conditions)
+
+    def fill(self, text: str, constants: Sequence[str], accepts: Mapping[str, ValueSet]) -> Query:
+        """Return the query with other constants."""
+        pairs = zip(self.conditions, constants, strict=True)
+        conditions = [constant.join(pieces) for pieces, constant in pairs]
+        return Query(
+            text=text,
+            accepts=accepts,
+            conditions=tuple(conditions),
+            where=" AND ".join([f"({condition})" for condition in conditions]),
+            written=_join(self.written, constants),
+            understood=_join(self.understood, constants),
+            **self.fixed,
+        )
+
+
+class QueryTemplates:
+    """Makes queries from templates where their texts differ only in constants.
+
+    Parameters
+    ----------
+    schemas
+        The streams, tables and functions that queries may name.
+    compile_query
+        Compiles the text of a query.
+
+    Examples
+    --------
+    >>> from eddyline.sql.parse import parse
+    >>> schemas = Schemas({"light": {"lux": "int"}})
+    >>> templates = QueryTemplates(schemas, lambda text: parse(text, schemas))
+    >>> for text in ("SELECT lux FROM light WHERE lux > 1", "SELECT lux FROM light WHERE lux > 2"):
+    ...     templates.learn(parse(text, schemas))
+    >>> text = "SELECT lux FROM light WHERE lux > 30"
+    >>> templates.fill(text) == parse(text, schemas)
+    True
+
+    """
+
+    def __init__(self, schemas: Schemas, compile_query: Callable[[str], Query]) -> None:
+        self.schemas = schemas
+        self._columns = {
+            name: {column.lower(): column for column in types}
+            for name, types in schemas.streams.items()
+        }
+        self._compile_query = compile_query
+        self._templates: dict[tuple[str, ...], _Template | None] = {}
+        self._seen: set[tuple[str, ...]] = set()
+        self._value_sets: dict[tuple[str, str, str, str], ValueSet | None] = {}
+
+    def fill(self, text: str) -> Query | None:
+        """Return what compiling a text would give; None if it has to be compiled."""
+        shape = _Shape.of(text)
+        template = self._templates.get(shape.key) if shape is not None else None
+        if shape is None or template is None:
+            return None
+        return self._fill(template, text, shape.constants)
+
+    def learn(self, query: Query) -> None:
+        """Take notice of a compiled query; the second of a shape makes the template."""
+        shape = _Shape.of(query.text)
+        if shape is None or shape.key in self._templates:
+            return
+        if shape.key in self._seen:
+            self._templates[shape.key] = self._make_template(shape, query)
+        elif len(self._seen) < SHAPES_MAX:
+            self._seen.add(shape.key)
+
+    def _make_template(self, shape: _Shape, query: Query) -> _Template | None:
+        """Return the template of a shape, if it gives a compiled query exactly."""
+        text, probes = shape.probe()
+        try:
+            template = _Template.of(self._compile_query(text), probes)
+        except QueryError:
+            return None
+        if template is None or self._fill(template, query.text, shape.constants) != query:
+            return None
+        return template
+
+    def _fill(self, template: _Template, text: str, constants: Sequence[_Constant]) -> Query | None:
+        names, types = self._columns[template.stream], self.schemas.streams[template.stream]
+        accepts: dict[str, ValueSet] = {}
+        for constant in constants:
+            name = names.get(constant.column.lower())
+            values = self._values(types[name], constant) if name is not None else None
+            if name is None or values is None:
+                return None
+            accepts[name] = accepts[name] & values if name in accepts else values
+        return template.fill(text, [constant.text for constant in constants], accepts)
+
+    def _values(self, data_type: str, constant: _Constant) -> ValueSet | None:
+        """Return the values that a comparison accepts; None if only Spark can tell."""
+        key = (data_type, constant.sign, constant.kind, constant.text)
+        if key not in self._value_sets:
+            if len(self._value_sets) >= VALUE_SETS_MAX:
+                self._value_sets.clear()
+            self._value_sets[key] = self._make_values(data_type, constant)
+        return self._value_sets[key]
+
+    def _make_values(self, data_type: str, constant: _Constant) -> ValueSet | None:
+        is_text = constant.kind not in ("whole", "decimal")
+        node: exp.Expression = exp.Literal(this=constant.text, is_string=is_text)
+        if constant.is_negative:
+            node = exp.Neg(this=node)
+        comparison = _COMPARISONS[constant.sign.removesuffix("-")]
+        column = exp.Column(this=exp.Identifier(this="c", quoted=True))
+        types = ColumnTypes({"c": data_type}, self.schemas.timezone, self.schemas.ansi)
+        found = to_values(comparison(this=column, expression=node), types)
+        return None if found is None else found[1]
+
+
+def _cut(text: str, probes: Sequence[str]) -> list[str] | None:
+    """Return the pieces between the probes; None unless each stands there once, in this order."""
+    pieces = []
+    for probe in probes:
+        before, found, text = text.partition(probe)
+        if not found:
+            return None
+        pieces.append(before)
+    pieces.append(text)
+    return None if any(probe in piece for probe in probes for piece in pieces) else pieces
+
+
+def _join(pieces: Sequence[str], constants: Sequence[str]) -> str:
+    parts = [pieces[0]]
+    for constant, piece in zip(constants, pieces[1:], strict=True):
+        parts += [constant, piece]
+    return "".join(parts)

@@ -256,6 +256,11 @@ class Query:
         return self.stream_source.name
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """Registered names of all streams that the query reads, in the order of FROM."""
+        return tuple(source.name for source in self.sources if source.is_stream)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the stream that the result needs."""
         return self.stream_source.columns

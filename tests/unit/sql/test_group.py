@@ -17,7 +17,7 @@ from tests.unit.sql.support import SCHEMAS, Case, cases, output, run_steps, to_s
 
 
 def describe(query: GroupedQuery) -> list[str]:
-    filters = query.row_filter
+    (filters,) = query.row_filters
     required = [spec for spec in filters.predicates if spec.key in filters.required]
     alternatives = [spec for spec in filters.predicates if spec.key not in filters.required]
     return [
@@ -65,7 +65,7 @@ def test_the_filters_keep_exactly_the_rows_for_which_the_condition_is_true() -> 
     for _ in range(150):
         text = random_conditions.condition(rng)
         sql = f"SELECT a FROM events WHERE {text}"
-        filters = run_steps(sql, group, random_conditions.SCHEMAS).row_filter
+        (filters,) = run_steps(sql, group, random_conditions.SCHEMAS).row_filters
         condition = parse_condition(text)
         for _ in range(15):
             row = random_conditions.row(rng)

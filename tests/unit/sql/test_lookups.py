@@ -13,7 +13,7 @@ def describe(query: JoinedQuery) -> list[str]:
     return [
         f"{spec.table}: {', '.join(spec.columns)} = {', '.join(spec.keys)}"
         + (f" where {spec.condition}" if spec.condition else "")
-        for spec in query.lookups
+        for spec in query.lookups[0]
     ]
 
 

@@ -42,6 +42,11 @@ class BatchRecord:
         The result files, by path below the folder of results, with their sizes in bytes.
     alone
         For queries that Spark filtered the rows for by itself, by number: the files of their own.
+    join_files
+        The files with results of joins, below the folder of results, with their sizes in bytes.
+    state_added, state_removed
+        Containers of join state that it wrote, and names of those that it replaced or that have
+        expired.
     excluded
         Rows on which the SELECT of a query failed, by query number: name of the file and index
         in it of each. They are not in its results.
@@ -55,6 +60,9 @@ class BatchRecord:
     newest_us: dict[str, int] = field(default_factory=dict)
     offsets: str = ""
     files: dict[str, int] = field(default_factory=dict)
+    join_files: dict[str, int] = field(default_factory=dict)
+    state_added: list[dict[str, Any]] = field(default_factory=list)
+    state_removed: list[str] = field(default_factory=list)
     alone: dict[int, dict[str, int]] = field(default_factory=dict)
     excluded: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
 

@@ -17,6 +17,7 @@ from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.event_times import EventTimes
 from eddyline.spark.engine.fault_search import FaultSearch
 from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.join_runner import JoinRunner
 from eddyline.spark.engine.matching import Matcher
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
@@ -42,6 +43,8 @@ class BatchRunner:
         Turns queries into a plan.
     is_stopping
         Returns True once the run is being stopped.
+    tasks
+        Number of tasks that join streams.
 
     """
 
@@ -52,6 +55,7 @@ class BatchRunner:
         queries: EngineQueries,
         planner: EddyPlanner,
         is_stopping: Callable[[], bool],
+        tasks: int,
     ) -> None:
         self._folder = folder
         self._registry = registry
@@ -60,6 +64,7 @@ class BatchRunner:
         self._is_stopping = is_stopping
         streams, stop = registry.streams(), self._raise_if_stopping
         self._event_times = EventTimes(streams, folder.log.newest_us)
+        self._joins = JoinRunner(streams, folder.path, folder.log.finished(), tasks)
         self._matcher = Matcher(
             queries,
             planner,
@@ -69,6 +74,7 @@ class BatchRunner:
             Arbiter(
                 folder.results, registry.stream_named, registry.functions, queries.name_for_spark
             ),
+            self._joins,
             stop,
         )
         self._trial = ResultTrial(folder.results, registry.stream_named, queries.display_text, stop)
@@ -116,6 +122,9 @@ class BatchRunner:
         note, failures = outcome.note, dict(outcome.failures)
         record.rows, record.files = note.eddy.rows, outcome.files
         record.alone = {n: dict(rows.files) for n, rows in outcome.alone.items() if rows.files}
+        record.join_files = dict(outcome.joins.results)
+        record.state_added = [file.to_dict() for file in outcome.joins.added]
+        record.state_removed = [*outcome.joins.removed, *outcome.expired]
         record.counts = outcome.counts()
         failures |= self._trial.run(batch, outcome.queries, record)
         failures |= self._hand_over(batch, outcome.queries, record)
@@ -123,6 +132,7 @@ class BatchRunner:
             self._pause(failures, batch)
         record.newest_us = dict(self._event_times.newest_us)
         folder.log.finish(batch, record)
+        self._joins.keep(record)
         seconds = time.perf_counter() - began
         self.batches.append(
             MicroBatch(

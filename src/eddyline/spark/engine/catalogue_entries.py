@@ -122,6 +122,10 @@ class QueryEntry:
             for begin, end in self.spans
         )
 
+    def resumed_at(self, version: int) -> int:
+        """Return how often it had been resumed at a version of the catalogue."""
+        return sum(begin is not None and begin <= version for begin, _ in self.spans[1:])
+
     def end(self, version: int) -> None:
         """Let it run no longer, from a version on."""
         if self.spans and self.spans[-1][1] is None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql.types import StructField, StructType
+
 from eddyline.spark.state.exchange import JoinKey
 
 if TYPE_CHECKING:
@@ -17,6 +19,25 @@ class RoleKey(NamedTuple):
 
     role: int
     key: JoinKey
+
+
+class RoleField(NamedTuple):
+    """Where the rows of a role are in stored combinations.
+
+    Parameters
+    ----------
+    alias
+        Name of the role in the query.
+    name
+        Name of the struct that holds its rows.
+    schema
+        The columns of that struct that the query needs.
+
+    """
+
+    alias: str
+    name: str
+    schema: StructType
 
 
 @dataclass(frozen=True)
@@ -31,18 +52,20 @@ class CompiledJoin:
         Sets of keys that are equal, closed under transitivity; no two of one role in a set.
     windows_us
         For each role, how much older than the youngest row of a result its row may be, exclusive.
+    fields
+        For each role, where its rows are in stored combinations.
 
     """
 
     parts: tuple[CompiledQuery, ...]
     equalities: tuple[frozenset[RoleKey], ...]
     windows_us: tuple[int, ...]
+    fields: tuple[RoleField, ...]
 
     @property
-    def occurrences(self) -> list[int]:
-        """For each role, how many earlier ones are of the same stream."""
-        streams = [part.query.stream for part in self.parts]
-        return [streams[:position].count(stream) for position, stream in enumerate(streams)]
+    def row_schema(self) -> StructType:
+        """A combination: a struct for each role, named by its alias."""
+        return StructType([StructField(field.alias, field.schema) for field in self.fields])
 
     def common_key(self) -> Mapping[int, JoinKey] | None:
         """Return for each role its key in an equality that all roles take part in, if any."""

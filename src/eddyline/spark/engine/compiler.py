@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
 from eddyline.errors import QueryError
 from eddyline.spark.engine.column_types import check_storable
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.guards import could_fail, guard_arguments
+from eddyline.spark.engine.join_compiler import JoinCompiler
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
 from eddyline.sql.parse import parse
-from eddyline.sql.placeholders import STREAM, display_text
+from eddyline.sql.placeholders import ROWS, STREAM, display_text
 from eddyline.sql.query import PredicateSpec, Query, guarded_by
 from eddyline.sql.schemas import Schemas
 
@@ -62,6 +63,7 @@ class QueryCompiler:
         self._functions = functions
         self._lookups = lookups
         self._stream_of = stream_of
+        self._joins = JoinCompiler(spark, stream_of, self._check_filter)
         self._suffix = f"__{uuid.uuid4().hex[:8]}"
 
     def name_for_spark(self, function: str) -> str:
@@ -104,18 +106,34 @@ class QueryCompiler:
             ) from None
 
     def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
-        query, stream = compiled.query, self._stream_of(compiled.query.stream)
+        query = compiled.query
         missing = sorted(set(query.functions) - set(self._functions))
         if missing:
             raise QueryError(
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
-        check_storable(self._spark, compiled, stream)
         # A plain query that only compares columns with constants means the same to Spark, except
         # where strings contain escapes: those are read differently.
         if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
-            self._check_meaning(compiled, stream)
+            self._check_meaning(compiled)
+        rows = self._stream_of(query.stream).schema
+        if query.join is None:
+            compiled = self._check_filter(compiled)
+        else:
+            compiled = self._joins.compile(compiled)
+            assert compiled.join is not None
+            rows = compiled.join.row_schema
+        return replace(
+            compiled,
+            select_may_fail=self._select_may_fail(compiled, rows),
+            select_calls_python=any(self._suffix in text for text in query.computed),
+        )
+
+    def _check_filter(self, compiled: CompiledQuery) -> CompiledQuery:
+        """Check the conditions of a query over one stream."""
+        query, stream = compiled.query, self._stream_of(compiled.query.stream)
+        check_storable(self._spark, compiled, stream)
         argument_types: dict[str, DataType] = {}
         if query.predicates:
             empty_stream = self._spark.createDataFrame([], stream.schema).alias(STREAM)
@@ -124,26 +142,26 @@ class QueryCompiler:
             arguments = {text for spec in query.predicates for text in spec.arguments}
             argument_types = {text: types[text] for text in arguments}
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
-        return replace(
-            compiled,
-            query=query,
-            argument_types=argument_types,
-            select_may_fail=self._select_may_fail(compiled, stream),
-            select_calls_python=any(self._suffix in text for text in query.computed),
-        )
+        return replace(compiled, query=query, argument_types=argument_types)
 
-    def _select_may_fail(self, compiled: CompiledQuery, stream: StreamInfo) -> bool:
+    def _select_may_fail(self, compiled: CompiledQuery, rows: StructType) -> bool:
         """Whether SELECT could fail on some row, as far as its text and its casts tell."""
         computed = compiled.query.computed
         if not computed or any(map(text_may_raise, computed)):
             return bool(computed)
-        (frame,) = self._stored.over_nothing(compiled, stream, [compiled.query.result])
+        (frame,) = self._stored.over_nothing(compiled, {ROWS: rows}, [compiled.query.result])
         return casts_may_raise(str(frame._jdf.queryExecution().optimizedPlan()))
 
-    def _check_meaning(self, compiled: CompiledQuery, stream: StreamInfo) -> None:
+    def _check_meaning(self, compiled: CompiledQuery) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
         query = compiled.query
-        frames = self._stored.over_nothing(compiled, stream, [query.written, query.understood])
+        schemas = {ROWS: self._stream_of(query.stream).schema}
+        if query.join is not None:
+            schemas = {
+                f"{ROWS}_{number}": self._stream_of(part.stream).schema
+                for number, part in enumerate(query.join.parts)
+            }
+        frames = self._stored.over_nothing(compiled, schemas, [query.written, query.understood])
         written, understood = (frame._jdf.queryExecution().optimizedPlan() for frame in frames)
         for node in ("Aggregate", "Window"):
             if re.search(rf"^\W*{node}\b", str(written), re.MULTILINE):
@@ -153,8 +171,8 @@ class QueryCompiler:
                 )
         # Plans that give the same result may differ in the letter case of names; the names of the
         # result may not.
-        schemas = {frame._jdf.schema().json() for frame in frames}
-        if len(schemas) > 1 or not written.sameResult(understood):
+        results = {frame._jdf.schema().json() for frame in frames}
+        if len(results) > 1 or not written.sameResult(understood):
             raise QueryError(
                 f"it was not understood as Spark understands it, but as "
                 f"{self.display_text(query.understood)}; write it in another way"

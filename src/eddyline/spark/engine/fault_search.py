@@ -94,7 +94,8 @@ class FaultSearch:
                 f"and again while they were called alone. Correct them, then resume the query"
             )
             for number, compiled in plan.queries.items()
-            if any(spec.function is not None for spec in compiled.query.predicates)
+            for own in compiled.filters()
+            if any(spec.function is not None for spec in own.query.predicates)
         }
 
     def _failing_conditions(self, df: DataFrame, plan: BatchPlan) -> dict[int, str]:
@@ -132,9 +133,10 @@ class FaultSearch:
                 f"Correct it, then resume the query"
             )
             for number, compiled in plan.queries.items():
-                is_user = any(spec.key == key for spec in compiled.query.predicates)
-                if is_user and compiled.query.stream == self._streams[stream].name:
-                    failures.setdefault(number, said)
+                for own in compiled.filters():
+                    is_user = any(spec.key == key for spec in own.query.predicates)
+                    if is_user and own.query.stream == self._streams[stream].name:
+                        failures.setdefault(number, said)
         return failures
 
     def _failure_of(self, df: DataFrame, columns: Sequence[Column]) -> Exception | None:

@@ -20,15 +20,10 @@ from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.exchange import JoinKey, StemExchange
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
-from eddyline.spark.state.state_file import StateFile
+from eddyline.spark.state.join_state import JoinState
 
 #: A SteM: number of the stream, and the key by which its rows are dealt out; None for one task.
 StemKey = tuple[int, JoinKey | None]
-
-
-def role_field(stream: StreamInfo, occurrence: int) -> str:
-    """Return the name of the struct that holds the rows of a role in result files."""
-    return f"s{stream.number}_{occurrence}"
 
 
 @dataclass(frozen=True)
@@ -43,12 +38,15 @@ class PlannedJoins:
         How rows travel to each SteM.
     part_numbers
         For each SteM, the numbers of the query roles that it serves.
+    expired
+        Names of containers that no later result can need.
 
     """
 
     plan: JoinPlan
     stems: tuple[StemExchange, ...]
     part_numbers: tuple[tuple[int, ...], ...]
+    expired: tuple[str, ...]
 
 
 class JoinPlanner:
@@ -72,9 +70,9 @@ class JoinPlanner:
     def plan(
         self,
         batch: int,
-        queries: Sequence[CompiledQuery],
+        queries: Mapping[CompiledQuery, int],
         watermarks_us: Mapping[str, int],
-        files: Mapping[int, tuple[StateFile, ...]],
+        state: JoinState,
     ) -> PlannedJoins:
         """Return how to join a micro-batch.
 
@@ -83,11 +81,11 @@ class JoinPlanner:
         batch
             The micro-batch.
         queries
-            The queries that join streams.
+            The queries that join streams, each with the number of times that it was resumed.
         watermarks_us
             By stream name, the time before which no row is expected any more.
-        files
-            Containers of earlier micro-batches, by task.
+        state
+            Containers of earlier micro-batches.
 
         """
         stems = _Stems(self._streams)
@@ -99,28 +97,27 @@ class JoinPlanner:
         fields: dict[Role, str] = {}
         part_numbers: list[list[int]] = [[] for _ in exchanges]
         join_queries = []
-        for compiled in queries:
+        for compiled, resumed in queries.items():
             join = compiled.join
             assert join is not None
-            slot = slots[_identity(compiled)]
+            slot = slots[compiled.number, resumed]
             roles = stems.roles(compiled)
             watermark_us = min(watermarks_us[part.query.stream] for part in join.parts)
             for position, role in enumerate(roles):
                 number = part_number(compiled.number, position)
                 parts[number] = JoinPart(slot, role.occurrence, watermark_us)
                 part_numbers[role.stream].append(number)
-                stream = self._streams[join.parts[position].query.stream]
-                fields[role] = role_field(stream, join.occurrences[position])
+                fields[role] = join.fields[position].name
             join_queries.append(_to_join_query(compiled, slot, roles, exchanges))
         layouts = tuple(stems.layout(exchange) for exchange in exchanges)
-        merges = {task: choose_merges(own) for task, own in files.items()}
         needed = {
-            query.slot: min(
-                parts[part_number(compiled.number, position)].watermark_us - window_us + 1
-                for position, window_us in enumerate(query.windows_us.values())
-            )
-            for compiled, query in zip(queries, join_queries, strict=True)
+            slots[compiled.number, resumed]: _needed_since_us(compiled, parts)
+            for compiled, resumed in queries.items()
         }
+        by_identity = {identity: needed[slot] for identity, slot in slots.items()}
+        expired = state.expired(by_identity)
+        files = state.by_task(without=expired)
+        merges = {task: choose_merges(own) for task, own in files.items()}
         plan = JoinPlan(
             batch,
             self._folder / "state",
@@ -134,11 +131,12 @@ class JoinPlanner:
             {task: names for task, names in merges.items() if names},
             needed,
         )
-        return PlannedJoins(plan, tuple(exchanges), tuple(map(tuple, part_numbers)))
+        numbers = tuple(map(tuple, part_numbers))
+        return PlannedJoins(plan, tuple(exchanges), numbers, tuple(expired))
 
-    def _assign_slots(self, queries: Sequence[CompiledQuery]) -> dict[tuple[int, int], int]:
+    def _assign_slots(self, queries: Mapping[CompiledQuery, int]) -> dict[tuple[int, int], int]:
         """Give every query a bit; those that ended give theirs back."""
-        current = [_identity(compiled) for compiled in queries]
+        current = [(compiled.number, resumed) for compiled, resumed in queries.items()]
         for identity in self._slot_of.keys() - set(current):
             self._slots.give_back(self._slot_of.pop(identity))
         for identity in current:
@@ -215,8 +213,12 @@ class _Stems:
         return tuple(field.name for field in stream.schema if field.name in wanted)
 
 
-def _identity(compiled: CompiledQuery) -> tuple[int, int]:
-    return compiled.number, compiled.resumed
+def _needed_since_us(compiled: CompiledQuery, parts: Mapping[int, JoinPart]) -> int:
+    """Return the oldest event time that a query may still join."""
+    join = compiled.join
+    assert join is not None
+    watermark_us = parts[part_number(compiled.number, 0)].watermark_us
+    return watermark_us - max(join.windows_us) + 1
 
 
 def _to_join_query(

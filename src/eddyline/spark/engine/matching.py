@@ -19,11 +19,14 @@ from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.event_times import EventTimes
 from eddyline.spark.engine.fault_search import FaultSearch
+from eddyline.spark.engine.join_runner import JoinRunner
 from eddyline.spark.engine.native_routes import NativeGroup
 from eddyline.spark.engine.planner import BatchPlan, EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.result_store import QUERIES, ResultStore
 from eddyline.spark.engine.task_note import EddyCounts, TaskNote
+from eddyline.spark.state.join_note import JoinNote
+from eddyline.spark.state.join_plan import owner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +56,8 @@ class MatchOutcome:
         Errors of the queries that failed, by number.
     alone
         Rows of queries that Spark filtered for them alone, by number.
+    joins, expired
+        What joining streams came to, and names of containers of join state that have expired.
 
     """
 
@@ -63,11 +68,16 @@ class MatchOutcome:
     files: dict[str, int] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     alone: dict[int, AloneRows] = field(default_factory=dict)
+    joins: JoinNote = field(default_factory=JoinNote)
+    expired: tuple[str, ...] = ()
 
     def counts(self) -> dict[int, int]:
         """Return the number of matching rows of each query that has any and did not fail."""
         counts = {**self.note.counts, **{n: rows.count for n, rows in self.alone.items()}}
-        return {n: count for n, count in counts.items() if count and n not in self.failures}
+        counts |= self.joins.counts
+        return {
+            n: count for n, count in counts.items() if count and n >= 0 and n not in self.failures
+        }
 
 
 class Matcher:
@@ -87,6 +97,8 @@ class Matcher:
         Finds the queries at fault.
     arbiter
         Judges them.
+    joins
+        Joins the rows of several streams.
     raise_if_stopping
         Called with each error; raises it if the run is being stopped.
 
@@ -100,6 +112,7 @@ class Matcher:
         event_times: EventTimes,
         faults: FaultSearch,
         arbiter: Arbiter,
+        joins: JoinRunner,
         raise_if_stopping: Callable[[BaseException], None],
     ) -> None:
         self._queries = queries
@@ -108,6 +121,7 @@ class Matcher:
         self._event_times = event_times
         self._faults = faults
         self._arbiter = arbiter
+        self._joins = joins
         self._raise_if_stopping = raise_if_stopping
 
     def match(self, df: DataFrame, batch: int, record: BatchRecord) -> MatchOutcome:
@@ -122,7 +136,7 @@ class Matcher:
                     outcome = replace(outcome, note=TaskNote(eddy=EddyCounts(df.count())))
                 return outcome
             try:
-                outcome = self._run(df, batch, plan, outcome)
+                outcome = self._run(df, batch, record, plan, outcome)
                 break
             except Exception as error:
                 self._raise_if_stopping(error)
@@ -144,7 +158,12 @@ class Matcher:
         return self._planner.plan(queries, record.tables)
 
     def _run(
-        self, df: DataFrame, batch: int, plan: BatchPlan, outcome: MatchOutcome
+        self,
+        df: DataFrame,
+        batch: int,
+        record: BatchRecord,
+        plan: BatchPlan,
+        outcome: MatchOutcome,
     ) -> MatchOutcome:
         """Find the matches of all queries in one pass; store the rows that some query wants."""
         from pyspark.sql import Observation
@@ -158,16 +177,39 @@ class Matcher:
             .filter(f"{_MATCHED} IS NOT NULL")
             .observe(notes, collected(f"{_MATCHED}.note"))
         )
+        numbers = F.col(f"{_MATCHED}.queries")
+        joining = {q: n for q, n in self._resumed(record).items() if q.number in plan.queries}
+        is_stored = any(plan.stored_columns.values())
+        if joining and is_stored:
+            matched = matched.persist()  # the rows serve two jobs, and are read once
         files: dict[str, int] = {}
-        if any(plan.stored_columns.values()):
-            matches = matched.withColumn(QUERIES, F.col(f"{_MATCHED}.queries"))
-            matches = matches.filter(F.size(QUERIES) > 0)
-            files = self._results.write_matches(batch, matches, plan.stored_columns)
-        else:
-            matched.write.format("noop").mode("overwrite").save()
+        try:
+            if is_stored:
+                stored = F.filter(numbers, lambda number: number >= 0) if joining else numbers
+                matches = matched.withColumn(QUERIES, stored).filter(F.size(QUERIES) > 0)
+                files = self._results.write_matches(batch, matches, plan.stored_columns)
+            if joining:
+                newest_us = self._event_times.newest_us
+                joined, expired = self._joins.run(matched, numbers, batch, joining, newest_us)
+                outcome = replace(outcome, joins=joined, expired=tuple(expired))
+            elif not is_stored:
+                matched.write.format("noop").mode("overwrite").save()
+        finally:
+            if joining and is_stored:
+                matched.unpersist()
         late = self._event_times.advance(times.get) if metrics else 0
         note = TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC])))
+        note = replace(note, failures={owner(n): error for n, error in note.failures.items()})
         return replace(outcome, groups=tuple(plan.groups), note=note, late=late, files=files)
+
+    def _resumed(self, record: BatchRecord) -> dict[CompiledQuery, int]:
+        """Return the running queries that join streams, with how often each was resumed."""
+        running = self._queries.running_at(record.version)
+        return {
+            compiled: self._queries.resumed_at(compiled, record.version)
+            for compiled in running
+            if compiled.join is not None
+        }
 
     def _judge(
         self, df: DataFrame, batch: int, outcome: MatchOutcome, faults: Mapping[int, str]
@@ -176,7 +218,8 @@ class Matcher:
         failures, alone = dict(outcome.failures), dict(outcome.alone)
         for number, error in faults.items():
             is_timeout = TimeLimitError.__name__ in error  # Spark has no time limits
-            if is_timeout or len(failures) + len(alone) >= JUDGED_MAX:
+            is_join = outcome.queries[number].join is not None  # one row cannot be judged alone
+            if is_timeout or is_join or len(failures) + len(alone) >= JUDGED_MAX:
                 failures[number] = error
                 continue
             try:

@@ -25,6 +25,7 @@ from eddyline.spark.engine.plans import EddyPlan, StreamPlan
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.engine.worker import run_probe, run_task
+from eddyline.spark.state.join_plan import owner
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -158,7 +159,12 @@ class EddyPlanner:
         functions: dict[tuple[int, str], str] = {}
         stored_columns: dict[int, list[str]] = {}
         for stream, history in zip(self._streams, self._histories, strict=True):
-            queries = {c.number: c for c in given.queries if c.query.stream == stream.name}
+            queries = {
+                own.number: own
+                for compiled in given.queries
+                for own in compiled.filters()
+                if own.query.stream == stream.name
+            }
             shared = {number: compiled.shared() for number, compiled in queries.items()}
             crossing = self._crossings.plan(stream, queries, given.table_versions)
             stream_plans.append(
@@ -174,7 +180,10 @@ class EddyPlanner:
             arguments += crossing.columns
             groups += crossing.groups
             functions |= {(stream.number, key): name for key, name in crossing.functions.items()}
-            evaluated |= {(stream.number, t): users for t, users in crossing.evaluated.items()}
+            evaluated |= {
+                (stream.number, text): list(dict.fromkeys(map(owner, users)))
+                for text, users in crossing.evaluated.items()
+            }
             wanted = {n for c in queries.values() if c.is_stored for n in c.query.columns}
             stored_columns[stream.number] = [c.name for c in stream.schema if c.name in wanted]
         eddy_plan = EddyPlan(

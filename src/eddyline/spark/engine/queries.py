@@ -159,6 +159,10 @@ class EngineQueries:
                     raise
         return running
 
+    def resumed_at(self, compiled: CompiledQuery, version: int) -> int:
+        """Return how often a query had been resumed at a version of the catalogue."""
+        return self._catalogue.queries[compiled.number].resumed_at(version)
+
     def sink_of(self, compiled: CompiledQuery) -> Callable[..., object] | None:
         """Return the function that results are handed to; None for other kinds of sinks."""
         if compiled.sink not in ("function", "callback"):
@@ -217,7 +221,7 @@ class EngineQueries:
 
     def readers_of(self, stream: str) -> list[str]:
         """Return the names of the active queries that read a stream."""
-        return [e.name for e in self._active() if self.compiled(e).query.stream == stream]
+        return [e.name for e in self._active() if stream in self.compiled(e).query.streams]
 
     def refuse_if_used(self, what: str, name: str) -> None:
         """Refuse to remove a `stream`, `table` or `function` that a query names, paused or not."""
@@ -236,7 +240,7 @@ class EngineQueries:
             query = self.compiled(entry).query
         except QueryError:  # such as one that calls a function which is not registered yet
             return True
-        used = {"stream": [query.stream], "table": query.tables, "function": query.functions}
+        used = {"stream": query.streams, "table": query.tables, "function": query.functions}
         return name in used[what]
 
     def _active(self) -> list[QueryEntry]:
@@ -273,6 +277,7 @@ class EngineQueries:
             {name: _types(entry) for name, entry in catalogue.tables.items()},
             {name: self._compiler.name_for_spark(name) for name in catalogue.functions},
             self._settings.timezone,
+            times={name: e.time for name, e in catalogue.streams.items() if e.time is not None},
         )
         return self._compiler.with_session_rules(schemas)
 

@@ -169,22 +169,29 @@ class ResultStore:
     def empty_result(self, compiled: CompiledQuery, stream: StreamInfo) -> DataFrame:
         """Return the result over no rows."""
         fields = [column for column in stream.schema if column.name in compiled.query.columns]
-        (frame,) = self._over_nothing(compiled, StructType(fields), [compiled.query.result])
+        schema = StructType(fields) if compiled.join is None else compiled.join.row_schema
+        (frame,) = self.over_nothing(compiled, {ROWS: schema}, [compiled.query.result])
         return frame
 
     def over_nothing(
-        self, compiled: CompiledQuery, stream: StreamInfo, texts: Sequence[str]
+        self, compiled: CompiledQuery, schemas: Mapping[str, StructType], texts: Sequence[str]
     ) -> list[DataFrame]:
-        """Return what SQL texts give over no rows; their plans have the same leaves."""
-        return self._over_nothing(compiled, stream.schema, texts)
+        """Return what SQL texts give over no rows; their plans have the same leaves.
 
-    def _over_nothing(
-        self, compiled: CompiledQuery, schema: StructType, texts: Sequence[str]
-    ) -> list[DataFrame]:
-        rows = self._spark.createDataFrame([], schema)
+        Parameters
+        ----------
+        compiled
+            The query.
+        schemas
+            For each placeholder of rows, their schema.
+        texts
+            SQL with these placeholders.
+
+        """
+        rows = {name: self._spark.createDataFrame([], schema) for name, schema in schemas.items()}
         newest = {name: self.newest_version(name) for name in compiled.query.tables}
         tables = self._tables_at(newest)
-        return [self._spark.sql(text, **{ROWS: rows}, **tables) for text in texts]
+        return [self._spark.sql(text, **rows, **tables) for text in texts]
 
     def rows(
         self,
@@ -198,17 +205,13 @@ class ResultStore:
 
         With `with_places`, `FILE` and `INDEX` are further columns.
         """
-        fields = [column for column in stream.schema if column.name in compiled.query.columns]
-        schema = StructType(
-            [
-                StructField(stream.field, StructType(fields)),
-                StructField(QUERIES, ArrayType(IntegerType())),
-            ]
-        )
+        stored = _stored_fields(compiled, stream)
+        fields = [StructField(name, schema) for name, schema in stored.items()]
+        schema = StructType([*fields, StructField(QUERIES, ArrayType(IntegerType()))])
         paths = [
             path
             for batch, record in batches.items()
-            for path in self._paths(batch, record, stream, compiled.number)
+            for path in self._paths(batch, record, stream, compiled)
         ]
         read = self._spark.read.options(**_READ).schema(schema).parquet(*paths)
         read = read.filter(F.array_contains(QUERIES, compiled.number))
@@ -218,7 +221,10 @@ class ResultStore:
         if within is not None:
             read = read.filter(within)
         places = [F.col(FILE).alias("file"), F.col(INDEX).alias("index")] if with_places else []
-        return read.select(f"{stream.field}.*", *places)
+        if compiled.join is None:
+            return read.select(f"{stream.field}.*", *places)
+        roles = [F.col(field.name).alias(field.alias) for field in compiled.join.fields]
+        return read.select(*roles, *places)
 
     def shared_rows(self, batch: int, record: BatchRecord, stream: StreamInfo) -> DataFrame:
         """Return all rows of a stream in a micro-batch that are stored for all queries together."""
@@ -228,12 +234,21 @@ class ResultStore:
         return read.parquet(*self._paths(batch, record, stream))
 
     def _paths(
-        self, batch: int, record: BatchRecord, stream: StreamInfo, number: int | None = None
+        self,
+        batch: int,
+        record: BatchRecord,
+        stream: StreamInfo,
+        compiled: CompiledQuery | None = None,
     ) -> list[str]:
         """Return the files of a stream's rows in a micro-batch, after checking all of them.
 
-        Files of its own, if the query of this number has such.
+        Files of its own, if the query has such; files of combinations, if it joins streams.
         """
+        number = None if compiled is None else compiled.number
+        if compiled is not None and compiled.join is not None:
+            folder = self._folder_of(batch)
+            check_files(folder, record.join_files, f"micro-batch {batch}")
+            return [str(folder / name) for name in record.join_files]
         if number in record.alone:
             folder, files = self._folder_of(batch, number), record.alone[number]
             check_files(folder, files, f"micro-batch {batch}")
@@ -270,6 +285,14 @@ class ResultStore:
         shutil.rmtree(folder, ignore_errors=True)
         df.write.options(**_WRITE).parquet(str(folder))
         return version, list_written(folder, self._root)
+
+
+def _stored_fields(compiled: CompiledQuery, stream: StreamInfo) -> dict[str, StructType]:
+    """Return the structs that hold the rows of a query, by name."""
+    if compiled.join is not None:
+        return {field.name: field.schema for field in compiled.join.fields}
+    fields = [column for column in stream.schema if column.name in compiled.query.columns]
+    return {stream.field: StructType(fields)}
 
 
 def _by_file(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

@@ -54,10 +54,12 @@ class Run:
         self._stop_requested = False
         self._stop_lock = threading.Lock()
         self._batch_thread: int | None = None
-        self._runner = BatchRunner(folder, registry, queries, planner, self._is_stopping)
+        frames = registry.frames()
+        tasks = frames[0].sparkSession.sparkContext.defaultParallelism
+        self._runner = BatchRunner(folder, registry, queries, planner, self._is_stopping, tasks)
         self._is_once = trigger == AVAILABLE_NOW
         writer = (
-            union_streams(registry.streams(), registry.frames())
+            union_streams(registry.streams(), frames)
             .writeStream.foreachBatch(self._run_batch)
             .option("checkpointLocation", str(folder.checkpoint.path))
             .queryName(f"eddyline {folder.path.name}")

@@ -29,6 +29,18 @@ def part_number(query: int, role: int) -> int:
     return -1 - (query * ROLES_MAX + role)
 
 
+def owner(number: int) -> int:
+    """Return the number of the query that a number stands for: itself, or one of its roles.
+
+    Examples
+    --------
+    >>> owner(7), owner(part_number(7, 3))
+    (7, 7)
+
+    """
+    return number if number >= 0 else (-1 - number) // ROLES_MAX
+
+
 @dataclass(frozen=True)
 class StemLayout:
     """A SteM as tasks see it: the rows of one stream, dealt out to tasks by one of its keys.

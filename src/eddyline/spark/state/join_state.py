@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from eddyline.spark.state.state_file import StateFile
 
@@ -42,37 +42,34 @@ class JoinState:
         for name in removed:
             self._files.pop(name, None)
 
-    def by_task(self) -> dict[int, tuple[StateFile, ...]]:
-        """Return the containers of each task, oldest first."""
+    def by_task(self, without: Collection[str] = ()) -> dict[int, tuple[StateFile, ...]]:
+        """Return the containers of each task, oldest first, except for some."""
         tasks: dict[int, list[StateFile]] = {}
         for file in self._files.values():
-            tasks.setdefault(file.task, []).append(file)
+            if file.name not in without:
+                tasks.setdefault(file.task, []).append(file)
         return {task: tuple(files) for task, files in tasks.items()}
 
-    def expired(self, needed_since_us: Callable[[str, tuple[int, int]], int | None]) -> list[str]:
+    def expired(self, needed_since_us: Mapping[tuple[int, int], int]) -> list[str]:
         """Return the names of containers that no later result can need.
 
         Parameters
         ----------
         needed_since_us
-            For a SteM and a query, the oldest event time that the query may still join; None if
-            it does not run any more.
+            For each running query, by number and how often it was resumed, the oldest event time
+            that it may still join.
 
         """
         return [
-            file.name for file in self._files.values() if self._is_expired(file, needed_since_us)
+            file.name
+            for file in self._files.values()
+            if not any(
+                section.newest_us >= needed_since_us[query]
+                for section in file.sections.values()
+                for query in section.slots.values()
+                if query in needed_since_us
+            )
         ]
-
-    @staticmethod
-    def _is_expired(
-        file: StateFile, needed_since_us: Callable[[str, tuple[int, int]], int | None]
-    ) -> bool:
-        for stem, section in file.sections.items():
-            for query in section.slots.values():
-                since_us = needed_since_us(stem, query)
-                if since_us is not None and section.newest_us >= since_us:
-                    return False
-        return True
 
     def delete_unlisted(self) -> int:
         """Delete files that no record lists; return their number."""

@@ -18,9 +18,11 @@ DEATH = RuntimeError("org.apache.spark.SparkException: Python worker exited unex
 
 def query(number: int, *functions: str) -> Any:
     predicates = [SimpleNamespace(function=name) for name in functions]
-    return SimpleNamespace(
-        number=number, query=SimpleNamespace(functions=functions, predicates=predicates)
+    made = SimpleNamespace(
+        number=number, query=SimpleNamespace(functions=functions, predicates=predicates), join=None
     )
+    made.filters = lambda: [made]
+    return made
 
 
 class Engine:
@@ -62,9 +64,11 @@ class Engine:
         return AloneRows(5, {"part.parquet": 10})
 
     def match(self) -> MatchOutcome:
-        matcher = Matcher(self, self, None, None, self, self, self.raise_if_stopping)  # type: ignore[arg-type]
+        matcher = Matcher(self, self, None, None, self, self, None, self.raise_if_stopping)  # type: ignore[arg-type]
 
-        def run(df: Any, batch: int, plan: Any, outcome: MatchOutcome) -> MatchOutcome:
+        def run(
+            df: Any, batch: int, record: Any, plan: Any, outcome: MatchOutcome
+        ) -> MatchOutcome:
             from dataclasses import replace
 
             self.jobs.append(list(plan.queries))

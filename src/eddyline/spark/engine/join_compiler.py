@@ -1,0 +1,121 @@
+"""What only Spark can decide about a join of streams: types of keys, and whether they may fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from eddyline.errors import LookupTableError, QueryError
+from eddyline.spark.common.lookup_keys import common_type
+from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
+from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.guards import could_fail
+from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.state.exchange import JoinKey
+from eddyline.sql.placeholders import STREAM, display_text
+from eddyline.sql.query import JoinSpec, KeyText
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Largest number of streams in one query.
+STREAMS_MAX = 10
+
+
+class JoinCompiler:
+    """Compiles the joins of streams in queries.
+
+    Parameters
+    ----------
+    spark
+        Session in which expressions are analysed.
+    stream_of
+        Returns a stream by name.
+    compile_part
+        Checks the conditions on one stream, given as a query over it.
+
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        stream_of: Callable[[str], StreamInfo],
+        compile_part: Callable[[CompiledQuery], CompiledQuery],
+    ) -> None:
+        self._spark = spark
+        self._stream_of = stream_of
+        self._compile_part = compile_part
+
+    def compile(self, compiled: CompiledQuery) -> CompiledQuery:
+        """Return a query over several streams with its join."""
+        spec = compiled.query.join
+        assert spec is not None
+        if len(spec.parts) > STREAMS_MAX:
+            raise QueryError(
+                f"it joins {len(spec.parts)} streams; at most {STREAMS_MAX} can be joined"
+            )
+        streams = [self._stream_of(part.stream) for part in spec.parts]
+        windows_us = _windows(spec, streams)
+        parts = tuple(
+            self._compile_part(CompiledQuery(0, compiled.name, part, "part")) for part in spec.parts
+        )
+        equalities = self._equalities(spec, streams)
+        fields = tuple(_role_field(spec, streams, position) for position in range(len(streams)))
+        return replace(compiled, join=CompiledJoin(parts, equalities, windows_us, fields))
+
+    def _equalities(
+        self, spec: JoinSpec, streams: Sequence[StreamInfo]
+    ) -> tuple[frozenset[RoleKey], ...]:
+        """Return sets of equal keys, closed under transitivity among keys of the same type."""
+        sets: list[set[RoleKey]] = []
+        for pair in spec.equalities:
+            types = [self._type_of(key, streams[key.part]) for key in pair]
+            text = " = ".join(display_text(key.text) for key in pair)
+            try:
+                compared_as = common_type(types[0], types[1], text, display_text(pair[0].text))
+            except LookupTableError as error:
+                raise QueryError(str(error)) from None
+            united = {RoleKey(key.part, JoinKey(key.text, compared_as)) for key in pair}
+            for other in [other for other in sets if other & united]:
+                sets.remove(other)
+                united |= other
+            sets.append(united)
+        return tuple(frozenset(equal) for equal in sets)
+
+    def _type_of(self, key: KeyText, stream: StreamInfo) -> DataType:
+        empty = self._spark.createDataFrame([], stream.schema).alias(STREAM)
+        if could_fail(empty, f"{key.text} IS NULL"):
+            raise QueryError(
+                f"the key {display_text(key.text)} could fail on some rows; write it so that it "
+                f"cannot (try_cast, try_divide), or add it as a column of the stream"
+            )
+        data_type: DataType = empty.select(F.expr(key.text)).schema[0].dataType
+        return data_type
+
+
+def _role_field(spec: JoinSpec, streams: Sequence[StreamInfo], position: int) -> RoleField:
+    stream, source = streams[position], spec.parts[position].stream_source
+    occurrence = [other.number for other in streams[:position]].count(stream.number)
+    schema = StructType([f for f in stream.schema if f.name in source.columns])
+    return RoleField(source.alias, f"s{stream.number}_{occurrence}", schema)
+
+
+def _windows(spec: JoinSpec, streams: Sequence[StreamInfo]) -> tuple[int, ...]:
+    windows = []
+    for stream, window_us in zip(streams, spec.windows_us, strict=True):
+        if stream.time is None:
+            raise QueryError(
+                f"stream {stream.name!r} has no event time, and rows are joined by time; register "
+                f"it with engine.stream({stream.name!r}, df, time=...)"
+            )
+        if window_us is None:
+            raise QueryError(
+                f"nothing says how long rows of {stream.name!r} are to be kept; add a window, for "
+                f"example WINDOW 30 SECONDS"
+            )
+        windows.append(window_us)
+    return tuple(windows)

@@ -1,0 +1,117 @@
+"""Runs the joins of a micro-batch: one exchange, one task for each core, one note from each."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from eddyline.spark.common.side_channel import unpack
+from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.join_planner import JoinPlanner, PlannedJoins
+from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.state.exchange import StemExchange, exchange
+from eddyline.spark.state.join_note import JoinNote
+from eddyline.spark.state.join_plan import JoinPlan
+from eddyline.spark.state.join_state import JoinState
+from eddyline.spark.state.join_worker import join_task
+from eddyline.spark.state.state_file import StateFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: Watermark of a stream from which nothing was read yet.
+_NEVER_US = -(2**62)
+
+
+class JoinRunner:
+    """Joins micro-batches.
+
+    Parameters
+    ----------
+    streams
+        The streams of the engine, in the order of their numbers.
+    folder
+        The folder of the engine.
+    records
+        All finished micro-batches, in their order.
+    tasks
+        Number of tasks.
+
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[StreamInfo],
+        folder: pathlib.Path,
+        records: Mapping[int, BatchRecord],
+        tasks: int,
+    ) -> None:
+        self._streams = streams
+        self._tasks = tasks
+        self._planner = JoinPlanner(streams, folder)
+        #: The join state as of the last finished micro-batch.
+        self.state = JoinState(folder / "state")
+        for record in records.values():
+            self.keep(record)
+
+    def keep(self, record: BatchRecord) -> None:
+        """Take over what a finished micro-batch changed."""
+        added = [StateFile.from_dict(plain) for plain in record.state_added]
+        self.state.apply(added, record.state_removed)
+
+    def run(
+        self,
+        matched: DataFrame,
+        numbers: Column,
+        batch: int,
+        queries: Mapping[CompiledQuery, int],
+        newest_us: Mapping[str, int],
+    ) -> tuple[JoinNote, list[str]]:
+        """Join the matched rows of a micro-batch; return what was done, and expired containers.
+
+        Parameters
+        ----------
+        matched, numbers
+            The rows that some query wants, and the column with the numbers of those queries.
+        batch
+            The micro-batch.
+        queries
+            The queries that join streams, each with the number of times that it was resumed.
+        newest_us
+            Newest event time of each stream, by name, as of the last finished micro-batch.
+
+        """
+        watermarks_us = {
+            stream.name: newest_us.get(stream.name, _NEVER_US) - stream.delay_us
+            for stream in self._streams
+        }
+        planned = self._planner.plan(batch, queries, watermarks_us, self.state)
+        parts = [_parts_of(stem, planned, numbers) for stem in planned.stems]
+        sent = exchange(matched, planned.stems, parts, self._tasks)
+        planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
+        notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
+        return JoinNote.merge(notes), list(planned.expired)
+
+
+def _parts_of(stem: StemExchange, planned: PlannedJoins, numbers: Column) -> Column:
+    """Return the numbers of the query roles that want a row in a SteM."""
+    streams = [other.stream.number for other in planned.stems]
+    if streams.count(stem.stream.number) == 1:
+        return F.filter(numbers, lambda number: number < 0)
+    own = F.array(*[F.lit(number) for number in planned.part_numbers[stem.number]])
+    return F.array_intersect(numbers, own)
+
+
+def _task_function(
+    plan: JoinPlan,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def eddyline_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return join_task(plan, batches)
+
+    return eddyline_join

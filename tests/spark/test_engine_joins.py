@@ -1,0 +1,132 @@
+"""Joins of streams on Spark: equal to batch SQL, whatever the cuts between micro-batches."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from eddyline import Engine
+
+SCHEMA = "ts timestamp, room string, k bigint, v int"
+Rows = list[tuple[str, str | None, int | None, int]]
+
+
+class Source:
+    """A stream read from files that a test adds, one micro-batch each."""
+
+    def __init__(self, spark: SparkSession, folder: pathlib.Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        folder.mkdir()
+        self.rows: Rows = []
+        self._files = 0
+
+    def stream(self) -> DataFrame:
+        return self._spark.readStream.schema(SCHEMA).json(str(self._folder))
+
+    def add(self, rows: Rows) -> None:
+        self.rows += rows
+        names = ("ts", "room", "k", "v")
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        self._files += 1
+        (self._folder / f"{self._files}.json").write_text("\n".join(lines))
+
+    def frame(self) -> DataFrame:
+        frame = self._spark.createDataFrame(self.rows, "ts string, room string, k bigint, v int")
+        return frame.selectExpr("to_timestamp(ts) AS ts", "room", "k", "v")
+
+
+def second(number: int) -> str:
+    return f"2024-01-01T00:{number // 60:02}:{number % 60:02}Z"
+
+
+def oracle(
+    spark: SparkSession, sources: Mapping[str, Source], sql: str, windows_s: Mapping[str, int]
+) -> list[Any]:
+    """Return what batch SQL gives, with the windows as conditions."""
+    for name, source in sources.items():
+        source.frame().createOrReplaceTempView(name)
+    newest = f"greatest({', '.join(f'{alias}.ts' for alias in windows_s)})"
+    within = [
+        f"{newest} < {alias}.ts + INTERVAL {window} SECONDS" for alias, window in windows_s.items()
+    ]
+    joiner = " AND " if " WHERE " in sql else " WHERE "
+    return sorted(map(tuple, spark.sql(sql + joiner + " AND ".join(within)).collect()), key=repr)
+
+
+@pytest.fixture
+def sources(spark: SparkSession, tmp_path: pathlib.Path) -> dict[str, Source]:
+    return {name: Source(spark, tmp_path / name) for name in ("light", "temp", "noise")}
+
+
+def open_engine(spark: SparkSession, folder: pathlib.Path, sources: Mapping[str, Source]) -> Engine:
+    engine = Engine(spark, folder, seed=1)
+    for name, source in sources.items():
+        engine.stream(name, source.stream(), time="ts", delay="1 hour")
+    return engine
+
+
+def random_rows(rng: random.Random, count: int, until_s: int) -> Rows:
+    return [
+        (
+            second(rng.randrange(until_s)),
+            rng.choice(["hall", "attic", None]),
+            rng.choice([1, 2, 3, None]),
+            rng.randrange(10),
+        )
+        for _ in range(count)
+    ]
+
+
+TWO = (
+    "SELECT l.room, l.v AS lux, t.v AS celsius FROM light l, temp t "
+    "WHERE l.room = t.room AND l.v > 3"
+)
+THREE = (
+    "SELECT l.v AS a, t.v AS b, n.v AS c FROM light l JOIN temp t ON l.k = t.k "
+    "JOIN noise n ON n.k = l.k WHERE n.v < 7"
+)
+CHAIN = (
+    "SELECT l.v AS a, t.v AS b, n.v AS c FROM light l, temp t, noise n "
+    "WHERE l.k = t.k AND t.v = n.v"
+)
+SELF = "SELECT a.v AS x, b.v AS y FROM light a, light b WHERE a.k = b.k AND a.v < b.v"
+
+
+def test_joins_equal_batch_sql_over_cuts_and_restarts(
+    spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
+) -> None:
+    rng = random.Random(4)
+    queries: dict[str, tuple[str, Sequence[str], int]] = {
+        "two": (TWO, "lt", 20),
+        "three": (THREE, "ltn", 15),
+        "chain": (CHAIN, "ltn", 10),
+        "self": (SELF, "ab", 12),
+        "wide": (TWO, "lt", 60),
+    }
+    engine = open_engine(spark, tmp_path / "engine", sources)
+    for name, (sql, _, window) in queries.items():
+        engine.query(name, f"{sql} WINDOW {window} SECONDS")
+    engine.query("filter", "SELECT v FROM light WHERE v > 5")
+    for batch in range(4):
+        for source in sources.values():
+            source.add(random_rows(rng, rng.randint(0, 8), 60))
+        if batch == 2:
+            engine.close()
+            engine = open_engine(spark, tmp_path / "engine", sources)
+        run = engine.start(trigger="available now")
+        run.process_all_available()
+    for name, (sql, aliases, window) in queries.items():
+        expected = oracle(spark, sources, sql, dict.fromkeys(aliases, window))
+        assert expected, name
+        assert sorted(map(tuple, engine.results(name).collect()), key=repr) == expected, name
+        assert engine.queries()[name].matched == len(expected)
+    passed = [row for row in sources["light"].rows if row[3] > 5]
+    assert engine.results("filter").count() == len(passed)
+    engine.close()

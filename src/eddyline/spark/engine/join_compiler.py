@@ -13,9 +13,9 @@ from eddyline.errors import LookupTableError, QueryError
 from eddyline.spark.common.lookup_keys import common_type
 from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.exchange import JoinKey
 from eddyline.spark.engine.guards import could_fail
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.state.exchange import JoinKey
 from eddyline.sql.placeholders import STREAM, display_text
 from eddyline.sql.query import JoinSpec, KeyText
 

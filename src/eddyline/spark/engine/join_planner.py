@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 from eddyline.fabric.shared.slots import Slots
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.exchange import JoinKey, StemExchange
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.state.compaction import choose_merges
-from eddyline.spark.state.exchange import JoinKey, StemExchange
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
 from eddyline.spark.state.join_state import JoinState
 

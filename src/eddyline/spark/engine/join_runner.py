@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.exchange import StemExchange, exchange
 from eddyline.spark.engine.join_planner import JoinPlanner, PlannedJoins
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.spark.state.exchange import StemExchange, exchange
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
 from eddyline.spark.state.join_state import JoinState

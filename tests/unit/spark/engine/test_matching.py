@@ -66,9 +66,7 @@ class Engine:
     def match(self) -> MatchOutcome:
         matcher = Matcher(self, self, None, None, self, self, None, self.raise_if_stopping)  # type: ignore[arg-type]
 
-        def run(
-            df: Any, batch: int, record: Any, plan: Any, outcome: MatchOutcome
-        ) -> MatchOutcome:
+        def run(df: Any, batch: int, record: Any, plan: Any, outcome: MatchOutcome) -> MatchOutcome:
             from dataclasses import replace
 
             self.jobs.append(list(plan.queries))

@@ -73,7 +73,7 @@ def add_some(engine: Any, rng: random.Random, name: str) -> str:
             return text
 
 
-def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
+def test_no_random_query_is_refused(spark: Any, engine: Any) -> None:
     rng = random.Random(9)
     engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
     add_functions(engine)
@@ -83,8 +83,7 @@ def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
             engine.query(f"q{n}", random_sql.query(rng))
         except el.QueryError as error:
             said.append(str(error))
-    assert len(said) < 8
-    assert all("stands in an OR with a Python function" in text for text in said), said
+    assert not said
 
 
 @pytest.mark.parametrize("seed", range(2))

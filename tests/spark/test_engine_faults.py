@@ -51,6 +51,8 @@ PROTECTED = {
     # Spark's optimizer takes the common part out of the OR, and a filter evaluates it first.
     "common": "SELECT id FROM s WHERE (CAST(v AS INT) > 5 AND k = 'num') OR (k = 'num' AND a = 9)",
     "late": "SELECT id FROM s WHERE CAST(v AS INT) > 5 AND k = 'num'",
+    # Spark casts only where the function answers false.
+    "alternative": "SELECT id FROM s WHERE id < 104 AND (odd(id) OR CAST(v AS INT) > 5)",
 }
 ROWS = [
     (101, None, "abc", 5, 1, [1], {"x": 5}, "2024-01-31"),

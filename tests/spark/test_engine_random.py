@@ -73,8 +73,7 @@ def test_random_conditions(spark: Any, tmp_path: pathlib.Path, ansi: bool) -> No
     with setting(spark, "spark.sql.ansi.enabled", str(ansi).lower()):
         wrong, refused = wrong_answers(spark, tmp_path, 0, 10, ansi)
     assert not wrong
-    assert len(refused) < 6
-    assert all("stands in an OR with a Python function" in text for text in refused)
+    assert not refused
 
 
 @pytest.mark.slow
@@ -84,4 +83,4 @@ def test_many_random_conditions(spark: Any, tmp_path: pathlib.Path, seed: int) -
     with setting(spark, "spark.sql.ansi.enabled", str(ansi).lower()):
         wrong, refused = wrong_answers(spark, tmp_path, seed, 250, ansi)
     assert not wrong
-    assert all("stands in an OR with a Python function" in text for text in refused)
+    assert not refused

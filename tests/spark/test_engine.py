@@ -226,7 +226,7 @@ def test_a_replaced_table_holds_from_the_next_micro_batch(
     engine.table("rooms", spark.createDataFrame([("a", 1, "old")], ROOMS))
     engine.query("named", "SELECT id, name FROM events, rooms WHERE s = room")
     run = engine.start("50 milliseconds")
-    row = (None,) * 6
+    row = (None,) * 8
     feed.put([(1, 1, 0.0, "a", *row), (2, 1, 0.0, "b", *row)])
     run.process_all_available()
     engine.table("rooms", spark.createDataFrame([("b", 1, "new")], ROOMS))
@@ -341,7 +341,7 @@ def test_an_argument_that_fails_pauses_its_query_alone(engine: Any, feed: Feed) 
     engine.function("truth", lambda a: True)
     engine.query("division", "SELECT id FROM events WHERE truth(10 / a)")
     engine.query("fine", "SELECT id FROM events WHERE truth(a)")
-    row = (0.0, "a", *(None,) * 6)
+    row = (0.0, "a", *(None,) * 8)
     feed.put([(1, 0, *row), (2, 2, *row)])
     engine.start("available now").process_all_available()
     assert "DIVIDE_BY_ZERO" in engine.queries()["division"].error

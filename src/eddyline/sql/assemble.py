@@ -35,6 +35,7 @@ def assemble(query: JoinedQuery) -> Query:
         ordered=row_filter.ordered,
         where=row_filter.where,
         computed=_computed(resolved),
+        has_lateral_aliases=_has_lateral_aliases(resolved.select),
         functions=resolved.functions,
         is_plain=_is_plain(resolved),
         generates_rows=_generates_rows(resolved.select),
@@ -89,7 +90,23 @@ def _selects_all(source: Source, select: exp.Select) -> bool:
 
 def _computed(resolved: ResolvedQuery) -> tuple[str, ...]:
     items = [item.unalias() for item in resolved.select.expressions]
-    return tuple(stream_sql(i) for i in items if not isinstance(i, exp.Column | exp.Star))
+    return tuple(
+        stream_sql(item)
+        for item in items
+        if not isinstance(item, exp.Column) and not _is_star(item)
+    )
+
+
+def _is_star(item: exp.Expression) -> bool:
+    """Whether an item is `*` or all fields of a struct."""
+    return isinstance(item, exp.Star) or (
+        isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star)
+    )
+
+
+def _has_lateral_aliases(select: exp.Select) -> bool:
+    columns = (column for item in select.expressions for column in item.find_all(exp.Column))
+    return any(not column.table for column in columns)
 
 
 def _generates_rows(select: exp.Select) -> bool:
@@ -98,7 +115,7 @@ def _generates_rows(select: exp.Select) -> bool:
 
 
 def _is_plain(resolved: ResolvedQuery) -> bool:
-    if resolved.tables or resolved.has_constant_conditions or resolved.schemas.case_sensitive:
+    if resolved.tables or resolved.has_constant_conditions:
         return False
     items = [item.unalias() for item in resolved.select.expressions]
     return all(

@@ -22,8 +22,6 @@ class Schemas:
         Whether the session follows the ANSI standard: `spark.sql.ansi.enabled`.
     double_quoted_identifiers
         Whether double quotes enclose names, not texts.
-    case_sensitive
-        Whether the session tells upper from lower case in names.
 
     """
 
@@ -33,4 +31,3 @@ class Schemas:
     timezone: str = "UTC"
     ansi: bool = True
     double_quoted_identifiers: bool = False
-    case_sensitive: bool = False

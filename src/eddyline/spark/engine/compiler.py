@@ -83,7 +83,6 @@ class QueryCompiler:
             schemas,
             ansi=ansi,
             double_quoted_identifiers=ansi and is_set("spark.sql.ansi.doubleQuotedIdentifiers"),
-            case_sensitive=is_set("spark.sql.caseSensitive"),
         )
 
     def compile(

@@ -44,7 +44,7 @@ def answer(spark: Any, sql: str, rows: list[tuple[Any, ...]], schema: str = SCHE
     spark.createDataFrame(ROOM_ROWS, ROOMS).createOrReplaceTempView("rooms")
     for name, (function, returns) in FUNCTIONS.items():
         spark.udf.register(name, function, returns)
-    return spark.sql(sql.split(" WINDOW ", maxsplit=1)[0])
+    return spark.sql(sql)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def add_some(engine: Any, rng: random.Random, name: str) -> str:
             return text
 
 
-def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
+def test_no_random_query_is_refused(spark: Any, engine: Any) -> None:
     rng = random.Random(9)
     engine.table("rooms", spark.createDataFrame(ROOM_ROWS, ROOMS))
     add_functions(engine)
@@ -83,8 +83,7 @@ def test_few_random_queries_are_refused(spark: Any, engine: Any) -> None:
             engine.query(f"q{n}", random_sql.query(rng))
         except el.QueryError as error:
             said.append(str(error))
-    assert len(said) < 8
-    assert all("stands in an OR with a Python function" in text for text in said), said
+    assert not said
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -227,7 +226,7 @@ def test_a_replaced_table_holds_from_the_next_micro_batch(
     engine.table("rooms", spark.createDataFrame([("a", 1, "old")], ROOMS))
     engine.query("named", "SELECT id, name FROM events, rooms WHERE s = room")
     run = engine.start("50 milliseconds")
-    row = (None,) * 6
+    row = (None,) * 8
     feed.put([(1, 1, 0.0, "a", *row), (2, 1, 0.0, "b", *row)])
     run.process_all_available()
     engine.table("rooms", spark.createDataFrame([("b", 1, "new")], ROOMS))
@@ -342,7 +341,7 @@ def test_an_argument_that_fails_pauses_its_query_alone(engine: Any, feed: Feed) 
     engine.function("truth", lambda a: True)
     engine.query("division", "SELECT id FROM events WHERE truth(10 / a)")
     engine.query("fine", "SELECT id FROM events WHERE truth(a)")
-    row = (0.0, "a", *(None,) * 6)
+    row = (0.0, "a", *(None,) * 8)
     feed.put([(1, 0, *row), (2, 2, *row)])
     engine.start("available now").process_all_available()
     assert "DIVIDE_BY_ZERO" in engine.queries()["division"].error

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from eddyline import Engine
+from eddyline import Engine, EngineError, QueryError
 
 SCHEMA = "ts timestamp, room string, k bigint, v int"
 Rows = list[tuple[str, str | None, int | None, int]]
@@ -130,3 +130,120 @@ def test_joins_equal_batch_sql_over_cuts_and_restarts(
     passed = [row for row in sources["light"].rows if row[3] > 5]
     assert engine.results("filter").count() == len(passed)
     engine.close()
+
+
+def answers(engine: Engine, name: str) -> list[Any]:
+    return sorted(map(tuple, engine.results(name).collect()), key=repr)
+
+
+def test_queries_come_and_go_and_see_only_rows_that_arrive_while_they_run(
+    spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
+) -> None:
+    rng = random.Random(8)
+    del sources["noise"]
+    engine = open_engine(spark, tmp_path / "engine", sources)
+    rooms = spark.createDataFrame([("hall", 1), ("attic", 2)], "room string, floor int")
+    engine.table("rooms", rooms)
+    rooms.createOrReplaceTempView("rooms")
+    odd, near = (lambda v: v % 2 == 1), (lambda a, b: abs(a - b) < 4)
+    for name, function in (("odd", odd), ("near", near)):
+        engine.function(name, function)
+        spark.udf.register(name, function, "boolean")
+    texts = {
+        "first": TWO,
+        "later": "SELECT room, l.v + t.v AS total FROM light l JOIN temp t USING (room) "
+        "WHERE odd(t.v)",
+        "table": "SELECT l.v, r.floor FROM light l, temp t, rooms r "
+        "WHERE l.k = t.k AND r.room = t.room AND near(l.v, t.v) AND l.v >= t.v - 5",
+    }
+    begins = {"first": 0, "later": 1, "table": 1}
+    arrived: list[dict[str, Rows]] = []
+    for batch in range(3):
+        for name, begin in begins.items():
+            if begin == batch:
+                engine.query(name, f"{texts[name]} WINDOW 40 SECONDS")
+        arrived.append({name: random_rows(rng, 9, 60) for name in sources})
+        for name, source in sources.items():
+            source.add(arrived[-1][name])
+        run = engine.start(trigger="available now")
+        run.process_all_available()
+        assert not [state.error for state in engine.queries() if state.error]
+    for name, begin in begins.items():
+        for stream, source in sources.items():
+            source.rows = [row for rows in arrived[begin:] for row in rows[stream]]
+        expected = oracle(spark, sources, texts[name], {"l": 40, "t": 40})
+        assert expected, name
+        assert answers(engine, name) == expected, name
+    engine.drop("first")
+    engine._folder.catalogue.pause({engine._folder.catalogue.query("later").number: "for a test"})
+    before = engine.results("later").count()
+    engine.resume("later")
+    for source in sources.values():
+        source.rows = []
+        source.add(random_rows(rng, 9, 60))
+    run = engine.start(trigger="available now")
+    run.process_all_available()
+    fresh = oracle(spark, sources, texts["later"], {"l": 40, "t": 40})
+    assert engine.results("later").count() == before + len(fresh)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT v FROM light WINDOW 5 SECONDS", "reads one stream"),
+        (TWO, "nothing says how long rows of 'light' are to be kept"),
+        (f"{TWO} WINDOW 5 ROWS", "cannot have a window of rows"),
+        (
+            "SELECT l.v FROM light l, temp t WHERE l.ts = t.room WINDOW 5 SECONDS",
+            "cannot be joined",
+        ),
+        ("SELECT l.v FROM light l, temp t WINDOW 5 SECONDS", "nothing joins t with the rest"),
+        ("SELECT l.v FROM light l LEFT JOIN temp t ON l.k = t.k WINDOW 5 SECONDS", "LEFT JOIN"),
+        (f"{TWO.replace('temp', 'timeless')} WINDOW 5 SECONDS", "'timeless' has no event time"),
+        ("SELECT l.v FROM light l, temp t WHERE 1 / l.k = t.k WINDOW 5 SECONDS", "could fail"),
+    ],
+)
+def test_joins_that_cannot_be_are_refused(
+    spark: SparkSession,
+    tmp_path: pathlib.Path,
+    sources: dict[str, Source],
+    sql: str,
+    says: str,
+) -> None:
+    with open_engine(spark, tmp_path / "engine", sources) as engine:
+        engine.stream("timeless", sources["light"].stream())
+        with pytest.raises(QueryError, match=says):
+            engine.query("new", sql)
+        assert not engine.queries()
+
+
+def test_rows_expire_and_damaged_state_is_named(
+    spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
+) -> None:
+    del sources["noise"]
+    engine = Engine(spark, tmp_path / "engine", seed=1)
+    for name, source in sources.items():
+        engine.stream(name, source.stream(), time="ts", delay="0 seconds")
+    engine.query("two", f"{TWO} WINDOW 10 SECONDS")
+    files = tmp_path / "engine" / "state"
+    rows: list[int] = []
+    for batch in range(4):
+        for source in sources.values():
+            source.add([(second(20 * batch), "hall", 1, 9)])
+        run = engine.start(trigger="available now")
+        run.process_all_available()
+        rows.append(len(list(files.glob("*.stem"))))
+    assert rows[-1] <= 2  # all but the newest have expired
+    assert engine.results("two").count() == 4
+    (newest,) = [path for path in files.glob("*.stem") if path.name.startswith("3-")]
+    newest.write_bytes(newest.read_bytes()[:-8])
+    for source in sources.values():
+        source.add([(second(61), "hall", 1, 9)])
+    engine.close()
+    with Engine(spark, tmp_path / "engine", seed=1) as again:
+        for name, source in sources.items():
+            again.stream(name, source.stream(), time="ts", delay="0 seconds")
+        run = again.start(trigger="available now")
+        with pytest.raises(EngineError, match="which micro-batch 3 wrote, is damaged"):
+            run.process_all_available()

@@ -56,7 +56,9 @@ def wrong_answers(
     for name, (function, returns) in random_sql.FUNCTIONS.items():
         spark.udf.register(name, function, returns)
     frame = spark.createDataFrame(rows, random_sql.SCHEMA).alias("e")
-    answers = frame.select("id", *[F.expr(text) for text in conditions.values()]).collect()
+    # Spark would compute what occurs twice before what protects it from failing.
+    with setting(spark, "spark.sql.subexpressionElimination.enabled", "false"):
+        answers = frame.select("id", *[F.expr(text) for text in conditions.values()]).collect()
     wrong = []
     for position, (name, condition) in enumerate(conditions.items(), start=1):
         mine = sorted(row.id for row in kept if numbers[name] in row.queries)
@@ -69,10 +71,9 @@ def wrong_answers(
 @pytest.mark.parametrize("ansi", [True, False])
 def test_random_conditions(spark: Any, tmp_path: pathlib.Path, ansi: bool) -> None:
     with setting(spark, "spark.sql.ansi.enabled", str(ansi).lower()):
-        wrong, refused = wrong_answers(spark, tmp_path, 0, 12, ansi)
+        wrong, refused = wrong_answers(spark, tmp_path, 0, 10, ansi)
     assert not wrong
-    assert len(refused) < 6
-    assert all("stands in an OR with a Python function" in text for text in refused)
+    assert not refused
 
 
 @pytest.mark.slow
@@ -82,4 +83,4 @@ def test_many_random_conditions(spark: Any, tmp_path: pathlib.Path, seed: int) -
     with setting(spark, "spark.sql.ansi.enabled", str(ansi).lower()):
         wrong, refused = wrong_answers(spark, tmp_path, seed, 250, ansi)
     assert not wrong
-    assert all("stands in an OR with a Python function" in text for text in refused)
+    assert not refused

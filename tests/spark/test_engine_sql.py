@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,13 +47,20 @@ def half(a: float | None) -> float | None:
     return None if a is None else float(a) / 2
 
 
-@pytest.fixture
-def engine(spark: Any, tmp_path: pathlib.Path) -> Any:
+@contextlib.contextmanager
+def opened(spark: Any, tmp_path: pathlib.Path) -> Iterator[Any]:
+    """An engine over a stream of `ROWS`, under the settings that the session has now."""
     feed = Feed(spark, tmp_path / "source", SCHEMA)
     feed.put(ROWS)
     with el.Engine(spark, tmp_path / "engine", seed=0) as made:
         made.stream("events", feed.stream())
         made.function("half", half, "double")
+        yield made
+
+
+@pytest.fixture
+def engine(spark: Any, tmp_path: pathlib.Path) -> Any:
+    with opened(spark, tmp_path) as made:
         yield made
 
 
@@ -73,27 +82,27 @@ def test_queries_mean_what_they_mean_to_spark(spark: Any, engine: Any) -> None:
     check_answers(spark, engine, QUERIES)
 
 
-def test_settings_of_the_session_decide_what_a_query_means(spark: Any, engine: Any) -> None:
+def test_settings_of_the_session_decide_what_a_query_means(
+    spark: Any, tmp_path: pathlib.Path
+) -> None:
     """Texts in a list are compared as texts without ANSI."""
-    with setting(spark, "spark.sql.ansi.enabled", "false"):
+    with (
+        setting(spark, "spark.sql.ansi.enabled", "false"),
+        opened(spark, tmp_path) as engine,
+    ):
         texts = ["SELECT a FROM events WHERE ts IN ('2024-01-05')"]
         check_answers(spark, engine, texts)
         assert engine.results(texts[0]).count() == 0
 
 
-def test_double_quotes_may_enclose_names(spark: Any, engine: Any) -> None:
-    with setting(spark, "spark.sql.ansi.doubleQuotedIdentifiers", "true"):
+def test_double_quotes_may_enclose_names(spark: Any, tmp_path: pathlib.Path) -> None:
+    with (
+        setting(spark, "spark.sql.ansi.doubleQuotedIdentifiers", "true"),
+        opened(spark, tmp_path) as engine,
+    ):
         text = """SELECT "a" FROM events WHERE "s" = 'x' AND "a" + 0 = 1"""
         check_answers(spark, engine, [text])
         assert [row.a for row in engine.results(text).collect()] == [1]
-
-
-def test_names_are_told_apart_by_case_where_the_session_does(spark: Any, engine: Any) -> None:
-    with (
-        setting(spark, "spark.sql.caseSensitive", "true"),
-        pytest.raises(el.QueryError, match="`A` cannot be resolved"),
-    ):
-        engine.query("upper", "SELECT A FROM events WHERE a = 1")
 
 
 def test_a_collated_column_is_still_collated_when_an_engine_is_opened_again(

@@ -16,7 +16,7 @@ from eddyline.journal.events import EngineStopped
 from tests.spark.test_engine import Feed
 
 SCHEMA = "id int, a int"
-SECONDS = 5.0
+SECONDS = 2.5
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_four_threads_add_drop_and_read_while_micro_batches_run(
 
         def read_what_others_drop() -> None:
             while time.monotonic() < end:
-                for state in engine.queries():
+                for state in list(engine.queries())[:10]:
                     try:
                         engine.results(state.name).count()
                     except el.EngineError as error:

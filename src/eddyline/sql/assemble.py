@@ -42,6 +42,7 @@ def _assemble_one(query: JoinedQuery) -> Query:
         ordered=row_filter.ordered,
         where=row_filter.where,
         computed=_computed(resolved),
+        has_lateral_aliases=_has_lateral_aliases(resolved.select),
         functions=resolved.functions,
         is_plain=_is_plain(resolved),
         generates_rows=_generates_rows(resolved.select),
@@ -84,6 +85,7 @@ def _assemble_join(query: JoinedQuery) -> Query:
         ordered=None,
         where="",
         computed=_computed(resolved),
+        has_lateral_aliases=_has_lateral_aliases(resolved.select),
         functions=resolved.functions,
         is_plain=False,
         generates_rows=_generates_rows(resolved.select),
@@ -114,6 +116,7 @@ def _part(
         ordered=row_filter.ordered,
         where=row_filter.where,
         computed=(),
+        has_lateral_aliases=False,
         functions=tuple(sorted(functions)),
         is_plain=True,
         generates_rows=False,
@@ -175,7 +178,23 @@ def _selects_all(source: Source, select: exp.Select) -> bool:
 
 def _computed(resolved: ResolvedQuery) -> tuple[str, ...]:
     items = [item.unalias() for item in resolved.select.expressions]
-    return tuple(stream_sql(i) for i in items if not isinstance(i, exp.Column | exp.Star))
+    return tuple(
+        stream_sql(item)
+        for item in items
+        if not isinstance(item, exp.Column) and not _is_star(item)
+    )
+
+
+def _is_star(item: exp.Expression) -> bool:
+    """Whether an item is `*` or all fields of a struct."""
+    return isinstance(item, exp.Star) or (
+        isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star)
+    )
+
+
+def _has_lateral_aliases(select: exp.Select) -> bool:
+    columns = (column for item in select.expressions for column in item.find_all(exp.Column))
+    return any(not column.table for column in columns)
 
 
 def _generates_rows(select: exp.Select) -> bool:
@@ -184,7 +203,7 @@ def _generates_rows(select: exp.Select) -> bool:
 
 
 def _is_plain(resolved: ResolvedQuery) -> bool:
-    if resolved.tables or resolved.has_constant_conditions or resolved.schemas.case_sensitive:
+    if resolved.tables or resolved.has_constant_conditions:
         return False
     items = [item.unalias() for item in resolved.select.expressions]
     return all(

@@ -50,10 +50,15 @@ class NameResolver:
         Items of FROM.
     schemas
         What the query may name.
+    using
+        For columns of USING, in lower case, the alias of the source that they are taken from.
 
     """
 
-    def __init__(self, sources: Sequence[Source], schemas: Schemas) -> None:
+    def __init__(
+        self, sources: Sequence[Source], schemas: Schemas, using: Mapping[str, str] | None = None
+    ) -> None:
+        self._using = using or {}
         self._by_alias = {source.alias.lower(): source for source in sources}
         self._schemas = schemas
         #: Registered functions that are called.
@@ -114,6 +119,8 @@ class NameResolver:
     def _candidates(self, parts: list[str]) -> tuple[list[Source], list[str]]:
         """Return the sources that a name may belong to, and the name without its source."""
         sources = list(self._by_alias.values())
+        if parts[0].lower() in self._using and parts[0].lower() not in self._by_alias:
+            return [self._by_alias[self._using[parts[0].lower()].lower()]], parts
         if len(parts) > 1 and parts[0].lower() in self._by_alias:
             source = self._by_alias[parts[0].lower()]
             is_struct = _have_column(sources, parts[0]) and not _have_column([source], parts[1])

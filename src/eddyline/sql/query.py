@@ -208,6 +208,8 @@ class Query:
     computed
         Items of SELECT that are more than a column, as Spark SQL. Columns of static tables cannot
         be told from those of the stream here.
+    has_lateral_aliases
+        True if an item of SELECT refers to the alias of an earlier one.
     functions
         Names of the registered Python functions that the query calls, in SELECT included.
     is_plain
@@ -237,6 +239,7 @@ class Query:
     ordered: OrderedFilter | None
     where: str
     computed: tuple[str, ...]
+    has_lateral_aliases: bool
     functions: tuple[str, ...]
     is_plain: bool
     generates_rows: bool

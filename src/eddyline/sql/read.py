@@ -238,8 +238,8 @@ def _refuse_unsupported_joins(select: exp.Select) -> None:
         kind = " ".join(part for part in (join.args.get("method"), join.side, join.kind) if part)
         if kind not in ("", "CROSS", "INNER"):
             raise QueryError(
-                f"{kind} JOIN is not supported; a continuous query joins with static tables by "
-                f"equality (JOIN ... ON, or FROM a, b WHERE)"
+                f"{kind} JOIN is not supported; a continuous query has inner joins of streams and "
+                f"static tables (JOIN ... ON, or FROM a, b WHERE)"
             )
-        if join.args.get("using"):
-            raise QueryError("JOIN ... USING is not supported; write JOIN ... ON a.x = b.x")
+        if join.args.get("using") and select.is_star:
+            raise QueryError("SELECT * with JOIN ... USING is not supported; name the columns")

@@ -10,6 +10,7 @@ becomes the name in the result.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -94,7 +95,8 @@ def resolve(query: ReadQuery) -> ResolvedQuery:
     """
     select = copy_tree(query.select)
     sources = _resolve_sources(select, query.schemas, query.window)
-    names = NameResolver(sources, query.schemas)
+    using = _resolve_using(select, sources)
+    names = NameResolver(sources, query.schemas, using)
     lateral_aliases: set[str] = set()
     for item in list(select.expressions):  # resolving may replace an item
         alias = item.alias if isinstance(item, exp.Alias) else ""
@@ -131,6 +133,34 @@ def _resolve_sources(
             f"{', '.join(schemas.streams) or 'none yet: register with engine.stream'}"
         )
     return tuple(sources)
+
+
+def _resolve_using(select: exp.Select, sources: Sequence[Source]) -> dict[str, str]:
+    """Write USING as ON; return the alias that each of its columns is taken from."""
+    taken_from: dict[str, str] = {}
+    for number, join in enumerate(select.args.get("joins") or (), start=1):
+        conditions = []
+        for column in join.args.get("using") or ():
+            name = column.name
+            earlier = [s for s in sources[:number] if _has(s, name)]
+            if not earlier or not _has(sources[number], name):
+                raise QueryError(
+                    f"USING ({name}): the column must be in {sources[number].alias} and in a "
+                    f"source before it"
+                )
+            left = taken_from.setdefault(name.lower(), earlier[0].alias)
+            sides = [
+                exp.column(name, table, quoted=True) for table in (left, sources[number].alias)
+            ]
+            conditions.append(exp.EQ(this=sides[0], expression=sides[1]))
+        if conditions:
+            join.set("on", exp.and_(*conditions))
+            join.set("using", None)
+    return taken_from
+
+
+def _has(source: Source, name: str) -> bool:
+    return any(name.lower() == own.lower() for own in source.columns)
 
 
 def _resolve_source(item: exp.Expression, schemas: Schemas, window: Window | None) -> Source:

@@ -24,8 +24,6 @@ class Schemas:
         Whether double quotes enclose names, not texts.
     times
         By stream name, the column with its event time; streams without one are left out.
-    case_sensitive
-        Whether the session tells upper from lower case in names.
 
     """
 
@@ -35,5 +33,4 @@ class Schemas:
     timezone: str = "UTC"
     ansi: bool = True
     double_quoted_identifiers: bool = False
-    case_sensitive: bool = False
     times: Mapping[str, str] = field(default_factory=dict)

@@ -54,6 +54,11 @@ class CompiledQuery:
         return self.sink == "part"
 
     @property
+    def has_idle_window(self) -> bool:
+        """Whether it has a window although it reads one stream."""
+        return self.join is None and self.query.window is not None
+
+    @property
     def is_stored(self) -> bool:
         """Whether its rows are stored; False if counting the rows that match is enough."""
         return not self.is_part and (self.sink != "count" or not self.query.is_row_for_row)

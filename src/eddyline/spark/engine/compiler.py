@@ -85,7 +85,6 @@ class QueryCompiler:
             schemas,
             ansi=ansi,
             double_quoted_identifiers=ansi and is_set("spark.sql.ansi.doubleQuotedIdentifiers"),
-            case_sensitive=is_set("spark.sql.caseSensitive"),
         )
 
     def compile(
@@ -222,7 +221,11 @@ class QueryCompiler:
         return query.with_predicates(specs)
 
     def _protect_alternatives(self, empty_stream: DataFrame, query: Query) -> Query:
-        """Let Spark evaluate fallible alternatives to a Python function only where it would."""
+        """Let Spark evaluate fallible alternatives to a Python function only where it would.
+
+        Behind a call that takes the answer of the function, which is not known here: evaluated
+        wherever the other conditions hold. If that fails, Spark itself judges (`arbiter`).
+        """
         changed, ordered = query.order_native_conditions(), query.ordered
         assert ordered is not None
         protected = {spec.key: spec for spec in changed.predicates}
@@ -230,14 +233,8 @@ class QueryCompiler:
             if spec.function is not None or not could_fail(empty_stream, spec.condition):
                 continue
             # Spark evaluates what is required after the conditions that call no function.
-            guards = () if spec.key in ordered.required else ordered.guards.get(spec.key)
-            if guards is None:
-                raise QueryError(
-                    f"{self.display_text(spec.condition)} could fail on some rows and stands in an "
-                    f"OR with a Python function whose answer decides whether it is computed; write "
-                    f"it before the function, or so that it cannot fail (try_divide, try_cast, "
-                    f"try_add), or without the OR"
-                )
+            is_required = spec.key in ordered.required
+            guards = () if is_required else ordered.guards.get(spec.key, ())
             text = guarded_by((*ordered.conditions, *guards), spec.condition)
             protected[spec.key] = replace(spec, key=text, condition=text)
         return changed.with_predicates(protected)

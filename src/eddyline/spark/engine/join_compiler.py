@@ -77,8 +77,12 @@ class JoinCompiler:
             text = " = ".join(display_text(key.text) for key in pair)
             try:
                 compared_as = common_type(types[0], types[1], text, display_text(pair[0].text))
-            except LookupTableError as error:
-                raise QueryError(str(error)) from None
+            except LookupTableError:
+                raise QueryError(
+                    f"the keys {text} are {types[0].simpleString()} and {types[1].simpleString()}, "
+                    f"which cannot be joined; cast them so that both are the same number, text, "
+                    f"date or timestamp, without a collation"
+                ) from None
             united = {RoleKey(key.part, JoinKey(key.text, compared_as)) for key in pair}
             for other in [other for other in sets if other & united]:
                 sets.remove(other)
@@ -106,6 +110,9 @@ def _role_field(spec: JoinSpec, streams: Sequence[StreamInfo], position: int) ->
 
 def _windows(spec: JoinSpec, streams: Sequence[StreamInfo]) -> tuple[int, ...]:
     windows = []
+    for part in spec.parts:
+        if part.window is not None and part.window.unit == "rows":
+            raise QueryError("a join of streams cannot have a window of rows; give a time")
     for stream, window_us in zip(streams, spec.windows_us, strict=True):
         if stream.time is None:
             raise QueryError(

@@ -58,6 +58,7 @@ class JoinRunner:
         self.state = JoinState(folder / "state")
         for record in records.values():
             self.keep(record)
+        self.state.delete_unlisted()  # written by a micro-batch that was not finished
 
     def keep(self, record: BatchRecord) -> None:
         """Take over what a finished micro-batch changed."""

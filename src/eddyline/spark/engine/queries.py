@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,11 @@ from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+IDLE_WINDOW = (
+    "WINDOW says how far apart rows of several streams may be, and this query reads one stream, "
+    "of which every row is judged by itself"
+)
 
 
 class EngineQueries:
@@ -73,6 +79,8 @@ class EngineQueries:
             kind = kind_of(sink, name)
             if not self._is_known(name, text, kind):
                 compiled[name] = self._compile(0, name, text, kind)
+                if compiled[name].has_idle_window:
+                    raise QueryError(f"query {name!r}: {IDLE_WINDOW}; leave it out")
                 new.append((name, text, kind))
         with self._catalogue.lock:  # no micro-batch may see a query before its sink is known
             if self._catalogue.registrations != registrations:
@@ -175,6 +183,8 @@ class EngineQueries:
         if compiled is None:
             registrations = self._catalogue.registrations
             compiled = self._compile(entry.number, entry.name, entry.text, entry.sink)
+            if compiled.has_idle_window:  # earlier versions accepted it
+                warnings.warn(f"query {entry.name!r}: {IDLE_WINDOW}", stacklevel=2)
             with self._catalogue.lock:
                 if not entry.is_dropped and self._catalogue.registrations == registrations:
                     self._compiled[entry.number] = compiled

@@ -92,6 +92,7 @@ class ResultTrial:
             query = compiled.query
             is_whole = compiled.select_calls_python or not query.is_row_for_row
             is_whole |= compiled.join is not None  # its rows are combinations
+            is_whole |= query.has_lateral_aliases  # an item does not stand for itself
             if not is_whole and compiled.number not in record.alone:
                 users = together.setdefault(query.stream, {})
                 for text in query.computed:

@@ -36,11 +36,12 @@ class JoinState:
         return len(self._files)
 
     def apply(self, added: Iterable[StateFile], removed: Iterable[str]) -> None:
-        """Take over what a finished micro-batch changed."""
+        """Take over what a finished micro-batch changed; delete what it removed."""
         for file in added:
             self._files[file.name] = file
         for name in removed:
             self._files.pop(name, None)
+            (self._folder / name).unlink(missing_ok=True)
 
     def by_task(self, without: Collection[str] = ()) -> dict[int, tuple[StateFile, ...]]:
         """Return the containers of each task, oldest first, except for some."""

@@ -204,6 +204,17 @@ def write_container(
     return StateFile(name, batch, task, content.size, zlib.crc32(content), sections, tier)
 
 
+def check_present(folder: pathlib.Path, file: StateFile) -> None:
+    """Raise if a container is missing or has another size; for one that is mapped already."""
+    path = folder / file.name
+    size = path.stat().st_size if path.exists() else -1
+    if size != file.size:
+        what = "is missing" if size < 0 else "is damaged"
+        raise StateFileError(
+            f"{path}, which micro-batch {file.batch} wrote, {what}; restore it from a backup"
+        )
+
+
 def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
     """Map a container into memory, after comparing it with its description."""
     path = folder / file.name

@@ -22,6 +22,7 @@ from eddyline.spark.state.state_file import (
     Section,
     SectionRows,
     StateFile,
+    check_present,
     open_container,
     section_of,
 )
@@ -98,6 +99,7 @@ def recall(plan: JoinPlan, task: int, words: int) -> dict[str, dict[int, Run]]:
 
 
 def _stored_run(folder: pathlib.Path, file: StateFile, stem: str) -> StoredRun:
+    check_present(folder, file)
     stored = _sections.get((str(folder), file.name, stem))
     if stored is None:
         content = open_container(folder, file)

@@ -86,6 +86,10 @@ def test_what_spark_would_fail_on_is_refused_when_it_is_added(engine: Any) -> No
         ("SELECT value.* FROM events", "Can only star expand struct"),
         ("SELECT value FROM events WHERE is_odd(value) OR 10 / value > 1", stands_in_or),
         (
+            "SELECT value FROM events WHERE NOT ((is_odd(value) OR 10 / value > 1) AND value > 3)",
+            stands_in_or,
+        ),
+        (
             "SELECT value FROM events WHERE is_odd(value) AND (10 / value > 1 OR is_odd(1))",
             stands_in_or,
         ),

@@ -52,7 +52,8 @@ PROTECTED = {
     "common": "SELECT id FROM s WHERE (CAST(v AS INT) > 5 AND k = 'num') OR (k = 'num' AND a = 9)",
     "late": "SELECT id FROM s WHERE CAST(v AS INT) > 5 AND k = 'num'",
     # Spark casts only where the function answers false.
-    "alternative": "SELECT id FROM s WHERE id < 104 AND (odd(id) OR CAST(v AS INT) > 5)",
+    "alternative": "SELECT id FROM s WHERE id IN (101, 102, 103) AND "
+    "(odd(id) OR CAST(v AS INT) > 5)",
 }
 ROWS = [
     (101, None, "abc", 5, 1, [1], {"x": 5}, "2024-01-31"),

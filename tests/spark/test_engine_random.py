@@ -68,10 +68,10 @@ def wrong_answers(
     return wrong, refused
 
 
-@pytest.mark.parametrize("ansi", [True, False])
-def test_random_conditions(spark: Any, tmp_path: pathlib.Path, ansi: bool) -> None:
-    with setting(spark, "spark.sql.ansi.enabled", str(ansi).lower()):
-        wrong, refused = wrong_answers(spark, tmp_path, 0, 10, ansi)
+def test_random_conditions_without_ansi(spark: Any, tmp_path: pathlib.Path) -> None:
+    """With ANSI, `test_engine.py` compares random queries one by one."""
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        wrong, refused = wrong_answers(spark, tmp_path, 0, 12, ansi=False)
     assert not wrong
     assert not refused
 

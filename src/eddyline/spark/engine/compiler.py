@@ -25,7 +25,7 @@ from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import ROWS, STREAM, display_text
-from eddyline.sql.query import PredicateSpec, Query, guarded_by
+from eddyline.sql.query import OrderedFilter, PredicateSpec, Query, guarded_by
 from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
@@ -205,12 +205,11 @@ class QueryCompiler:
                     f"{self.display_text(spec.condition)} is "
                     f"{types[spec.condition].simpleString()}, not a condition; compare it"
                 )
-        fallible = [spec for spec in native if could_fail(empty_stream, spec.condition)]
-        if fallible:
-            merged = query.merge_native_conditions()
-            if any(spec in merged.predicates for spec in fallible):
-                merged = self._protect_alternatives(empty_stream, query)
-            query = merged
+        if any(could_fail(empty_stream, spec.condition) for spec in native):
+            if query.ordered is None:
+                query = query.merge_native_conditions()
+            else:
+                query = self._protect_alternatives(empty_stream, query, query.ordered)
         specs = {
             spec.key: guard_arguments(empty_stream, query.conditions, spec)
             for spec in query.predicates
@@ -220,14 +219,15 @@ class QueryCompiler:
             types |= zip(protected, [types[text] for text in spec.arguments], strict=True)
         return query.with_predicates(specs)
 
-    def _protect_alternatives(self, empty_stream: DataFrame, query: Query) -> Query:
+    def _protect_alternatives(
+        self, empty_stream: DataFrame, query: Query, ordered: OrderedFilter
+    ) -> Query:
         """Let Spark evaluate fallible alternatives to a Python function only where it would.
 
         Behind a call that takes the answer of the function, which is not known here: evaluated
         wherever the other conditions hold. If that fails, Spark itself judges (`arbiter`).
         """
-        changed, ordered = query.order_native_conditions(), query.ordered
-        assert ordered is not None
+        changed = query.order_native_conditions()
         protected = {spec.key: spec for spec in changed.predicates}
         for spec in ordered.predicates:
             if spec.function is not None or not could_fail(empty_stream, spec.condition):

@@ -10,9 +10,10 @@ from eddyline.sql.group import RowFilter
 from eddyline.sql.join_graph import JoinedQuery
 from eddyline.sql.join_spec import key_pair, time_bounds, windows_from_bounds
 from eddyline.sql.names import Source
-from eddyline.sql.query import JoinSpec, LookupSpec, Query, SourceSpec
+from eddyline.sql.query import JoinSpec, Query
 from eddyline.sql.render import query_texts
 from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.specs import LookupSpec, SourceSpec
 from eddyline.sql.tree import stream_sql
 
 _GENERATORS = frozenset(

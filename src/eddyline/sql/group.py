@@ -26,8 +26,8 @@ from eddyline.sql.function_tests import to_function_test
 from eddyline.sql.names import Source
 from eddyline.sql.normalise import LITERALS_MAX, Clauses, Conjunct, NormalisedQuery, to_clauses
 from eddyline.sql.placeholders import display_text
-from eddyline.sql.query import OrderedFilter, PredicateSpec
 from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.specs import OrderedFilter, PredicateSpec
 from eddyline.sql.tree import abbreviated, stream_sql
 
 

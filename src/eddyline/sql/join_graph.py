@@ -14,8 +14,8 @@ from sqlglot import exp
 from eddyline.errors import QueryError
 from eddyline.sql.group import GroupedQuery, RowFilter
 from eddyline.sql.normalise import Conjunct
-from eddyline.sql.query import LookupSpec
 from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.specs import LookupSpec
 
 
 @dataclass(frozen=True)

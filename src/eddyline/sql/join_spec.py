@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from eddyline.sql.dialect import to_sql
 from eddyline.sql.normalise import Conjunct
-from eddyline.sql.query import KeyText, TimeBound
 from eddyline.sql.resolve import ResolvedQuery
+from eddyline.sql.specs import KeyText, TimeBound
 from eddyline.sql.tree import source_aliases, stream_sql
 
 _UNITS_US = {

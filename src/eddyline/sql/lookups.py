@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eddyline.sql.join_graph import JoinedQuery, JoinGraph
 from eddyline.sql.names import Source
-from eddyline.sql.query import LookupSpec
+from eddyline.sql.specs import LookupSpec
 from eddyline.sql.tree import table_sql
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eddyline.errors import QueryError
-from eddyline.sql.query import Window
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.specs import Window
 
 _RESOLVED = (exp.Column, exp.Star, exp.Anonymous, exp.Null, exp.Boolean)
 

@@ -15,8 +15,8 @@ from sqlglot.errors import ParseError, TokenError
 from eddyline.errors import QueryError
 from eddyline.sql.dialect import SPARK, dialect
 from eddyline.sql.placeholders import RESERVED
-from eddyline.sql.query import Window
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.specs import Window
 from eddyline.sql.tree import abbreviated
 
 _WINDOW = re.compile(

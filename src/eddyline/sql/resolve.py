@@ -18,9 +18,9 @@ from sqlglot import exp
 from eddyline.errors import QueryError
 from eddyline.sql.dialect import to_sql
 from eddyline.sql.names import NameResolver, Source, did_you_mean
-from eddyline.sql.query import Window
 from eddyline.sql.read import ReadQuery
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.specs import Window
 from eddyline.sql.tree import copy_tree, from_items
 
 

@@ -21,7 +21,7 @@ from eddyline.fabric.shared.query import Clause
 from eddyline.operators.value_set import Key, ValueSet
 from eddyline.sql.comparison import COMPARISON_SIGNS
 from eddyline.sql.dialect import VerbatimSpark
-from eddyline.sql.query import PredicateSpec
+from eddyline.sql.specs import PredicateSpec
 
 Row = Mapping[str, Any]
 Functions = Mapping[str, Callable[..., Any]]

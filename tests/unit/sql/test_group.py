@@ -10,7 +10,7 @@ from eddyline.errors import QueryError
 from eddyline.operators.value_set import ValueSet
 from eddyline.sql.group import GroupedQuery, group
 from eddyline.sql.parse import parse
-from eddyline.sql.query import PredicateSpec
+from eddyline.sql.specs import PredicateSpec
 from tests.unit.sql import random_conditions
 from tests.unit.sql.evaluator import is_true, parse_condition, passes
 from tests.unit.sql.support import SCHEMAS, Case, cases, output, run_steps, to_sql

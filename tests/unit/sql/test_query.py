@@ -9,7 +9,7 @@ import pytest
 
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.sql.parse import parse
-from eddyline.sql.query import SourceSpec, Window
+from eddyline.sql.specs import SourceSpec, Window
 from tests.unit.sql import random_conditions
 from tests.unit.sql.evaluator import is_true, parse_condition, passes
 from tests.unit.sql.support import SCHEMAS

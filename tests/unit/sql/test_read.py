@@ -8,8 +8,8 @@ import pytest
 
 from eddyline.errors import QueryError
 from eddyline.sql.parse import parse
-from eddyline.sql.query import Window
 from eddyline.sql.read import ReadQuery, read
+from eddyline.sql.specs import Window
 from tests.unit.sql.support import SCHEMAS, Case, cases, output, to_sql
 
 

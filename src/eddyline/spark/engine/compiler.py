@@ -25,8 +25,9 @@ from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import ROWS, STREAM, display_text
-from eddyline.sql.query import OrderedFilter, PredicateSpec, Query, guarded_by
+from eddyline.sql.query import Query
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.specs import OrderedFilter, PredicateSpec, guarded_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,7 @@ from eddyline.spark.engine.functions import Function
 from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes, sole_conditions
 from eddyline.spark.engine.plans import NativeAnswers
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
-from eddyline.sql.query import LookupSpec, PredicateSpec
+from eddyline.sql.specs import LookupSpec, PredicateSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

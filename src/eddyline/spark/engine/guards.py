@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.failing import may_raise
-from eddyline.sql.query import PredicateSpec, guarded_by
+from eddyline.sql.specs import PredicateSpec, guarded_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,8 @@ from eddyline.spark.engine.exchange import JoinKey
 from eddyline.spark.engine.guards import could_fail
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.sql.placeholders import STREAM, display_text
-from eddyline.sql.query import JoinSpec, KeyText
+from eddyline.sql.query import JoinSpec
+from eddyline.sql.specs import KeyText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

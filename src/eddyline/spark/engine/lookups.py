@@ -15,7 +15,8 @@ from eddyline.spark.common.operator_plans import ArrowPlan, OperatorPlan
 from eddyline.spark.common.predicates import LOOKUP_ROWS_MAX, LookupPredicate
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.sql.query import LookupSpec, Query
+from eddyline.sql.query import Query
+from eddyline.sql.specs import LookupSpec
 
 
 class TableLookups:

@@ -23,9 +23,9 @@ from eddyline.spark.engine.checks import (
     read_delay_us,
     read_schema,
 )
+from eddyline.spark.engine.fingerprint import fingerprint
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.functions import Function, check_timeout, limited
-from eddyline.spark.engine.result_store import fingerprint
 from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.stream_info import StreamInfo
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 QUERIES = "queries"
 #: Where a stored row is: name of its file, and its index in the file.
 FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
-_MICROSECONDS = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 # Whatever the session says: timestamps keep their microseconds, and a finished copy is marked.
 _WRITE = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -301,11 +300,3 @@ def _by_file(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for file, index in places:
         by_file.setdefault(file, []).append(index)
     return by_file
-
-
-def fingerprint(df: DataFrame) -> tuple[int, str]:
-    """Return a number of rows and a sum of hashes: equal for equal rows in any order."""
-    exact = {"timestampFormat": _MICROSECONDS, "timestampNTZFormat": _MICROSECONDS}
-    hashed = F.xxhash64(F.to_json(F.struct("*"), exact)).cast("decimal(38,0)")
-    row = df.select(F.count(F.lit(1)), F.sum(hashed)).head()
-    return int(row[0]), str(row[1])

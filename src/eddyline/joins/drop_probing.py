@@ -28,7 +28,10 @@ from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of, overlap
 from eddyline.ordering import Change
 
-SLICE_ROWS = 1 << 12
+# Rows that take the same order: few while the order changes, many while it is steady.
+SLICE_ROWS_MIN = 1 << 9
+SLICE_ROWS_MAX = 1 << 12
+STEADY_SLICES = 8
 
 
 @dataclass
@@ -68,8 +71,6 @@ class DropProbing:
         Number of words in bitmaps of queries.
     order
         In which order SteMs are asked.
-    slice_rows
-        Rows that take the same order.
 
     """
 
@@ -77,7 +78,8 @@ class DropProbing:
     nodes: Sequence[Node]
     words: int
     order: ProbeOrder
-    slice_rows: int = SLICE_ROWS
+    _slice_rows: int = SLICE_ROWS_MIN
+    _steady_slices: int = 0
     #: Every change of the order since the last call of `take_changes`.
     _changes: list[Change] = field(default_factory=list)
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
@@ -115,8 +117,10 @@ class DropProbing:
         if stem.new is None:
             return
         wanted = np.flatnonzero(overlap(stem.new.lineage[self.root.occurrence], self._mask))
-        for begin in range(0, len(wanted), self.slice_rows):
-            rows = wanted[begin : begin + self.slice_rows]
+        begin = 0
+        while begin < len(wanted):
+            rows = wanted[begin : begin + self._slice_rows]
+            begin += len(rows)
             counts = self._run_slice(stems, rows, emit)
             sample = rows[self.order.sample(len(rows))]
             drops = self._profile(stems, sample) if len(sample) else None
@@ -125,6 +129,16 @@ class DropProbing:
             )
             if change is not None:
                 self._changes.append(change)
+            self._resize_slices(is_steady=change is None)
+
+    def _resize_slices(self, is_steady: bool) -> None:
+        """Let slices grow while the order is steady, and begin again when it is not."""
+        self._steady_slices = self._steady_slices + 1 if is_steady else 0
+        if not is_steady:
+            self._slice_rows = SLICE_ROWS_MIN
+        elif self._steady_slices >= STEADY_SLICES:
+            self._steady_slices = 0
+            self._slice_rows = min(2 * self._slice_rows, SLICE_ROWS_MAX)
 
     def take_changes(self) -> list[Change]:
         """Return the changes of the order since the last call."""

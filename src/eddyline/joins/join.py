@@ -14,6 +14,9 @@ from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
 from eddyline.ordering import Change, Policy, Tickets
 
+# Slices of rows after which tickets have lost most of their value.
+WINDOW_SLICES = 4
+
 
 class Join:
     """Joins micro-batches for many queries over the same streams.
@@ -25,7 +28,7 @@ class Join:
     stems
         By stream number, the rows of earlier micro-batches.
     policy
-        Decides in which order rows ask SteMs. Default: `Tickets`.
+        Decides in which order rows ask SteMs. Default: `Tickets` that forget fast.
     seed
         For whatever the policy draws.
 
@@ -47,7 +50,7 @@ class Join:
             nodes, cyclic = merge_trees([q for q in queries if role in q.roles], role)
             if nodes:
                 order = ProbeOrder(
-                    policy or Tickets(),
+                    policy or Tickets(window_batches=WINDOW_SLICES),
                     [node.parent for node in nodes],
                     [len(node.queries) for node in nodes],
                     seed=seed,

@@ -32,6 +32,7 @@ class BenchName(enum.StrEnum):
     mesh = "mesh"
     native = "native"
     cacq = "cacq"
+    joins = "joins"
 
 
 def _version(show: bool) -> None:

@@ -36,7 +36,7 @@ def rate(spark: Any) -> Any:
         ("", "empty"),
         ("SELECT 1", "FROM is missing"),
         ("SELECT id FROM rooms", "reads none"),
-        ("SELECT e.value FROM events e, events f WHERE e.value = f.value", "reads events, events"),
+        ("SELECT e.value FROM events e, events f WHERE e.value = f.value", "has no event time"),
         ("SELECT value FROM events, rooms", "nothing joins rooms"),
         ("SELECT value FROM events LEFT JOIN rooms ON id = value", "LEFT JOIN is not supported"),
         ("SELECT count(*) FROM events", "more than one row"),

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
+from eddyline.errors import EngineError
 from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.causes import first_cause
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stored_files import check_files, list_written
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
@@ -269,7 +271,13 @@ class ResultStore:
         """Return a version of a static table; raise if one of its files is missing or changed."""
         folder = self._tables / name / str(version)
         check_files(folder, self._table_files.get((name, version), {}), f"table {name!r}")
-        return self._spark.read.options(**_READ).parquet(str(folder))
+        try:
+            return self._spark.read.options(**_READ).parquet(str(folder))
+        except Exception as error:
+            raise EngineError(
+                f"the copy of table {name!r} in {folder} cannot be read: {first_cause(error)}; "
+                f"restore it from a backup, or register the table again"
+            ) from error
 
     def newest_version(self, name: str) -> int:
         """Return the newest version of a table; 0 if there is none."""

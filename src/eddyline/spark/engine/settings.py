@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Settings = Mapping[str, str | None]
 
 TIMEZONE = "spark.sql.session.timeZone"
+_NAMES_OF_UTC = frozenset("utc etc/utc gmt etc/gmt z zulu +00:00 utc+0 gmt+0 etc/zulu".split())
 BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 #: Settings that change the rows or values of some query, with any of their values.
 MEANINGFUL = (
@@ -139,6 +140,8 @@ def differences(pinned: Settings, current: Settings) -> dict[str, tuple[str | No
     {'zone': ('UTC', 'Asia/Tokyo')}
     >>> differences({}, {"legacy": "true"})
     {'legacy': (None, 'true')}
+    >>> differences({"zone": "Etc/UTC"}, {"zone": "UTC"})
+    {}
 
     """
     return {
@@ -149,7 +152,10 @@ def differences(pinned: Settings, current: Settings) -> dict[str, tuple[str | No
 
 
 def _folded(value: str | None) -> str | None:
-    return None if value is None else value.lower()
+    """Return a value in a form in which equal ones are equal: UTC has many names."""
+    if value is None:
+        return None
+    return "utc" if value.lower() in _NAMES_OF_UTC else value.lower()
 
 
 def _get_all(spark: SparkSession, names: Mapping[str, object] | list[str]) -> dict[str, str | None]:

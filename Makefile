@@ -26,8 +26,8 @@ demo: setup  ## a tour on an embedded local Spark, in about a minute
 unit: $(READY)  ## the tests that need no Spark, on all cores, in under a minute
 	@$(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist loadfile
 
-test: setup lint  ## lint, types, layers, unit and Spark tests, doctests
-	@$(BIN)/python -m pytest -m "not slow"
+test: setup lint unit  ## lint, types, layers, unit and Spark tests, doctests
+	@$(BIN)/python -m pytest -m "spark and not slow"
 
 slow: setup  ## the long rounds that `make test` leaves out
 	@$(BIN)/python -m pytest -m slow
@@ -46,6 +46,7 @@ bench: setup  ## run every benchmark and write its numbers under artifacts/ (DAT
 	@$(BIN)/eddyline bench mesh --json artifacts/mesh.json
 	@$(BIN)/eddyline bench native --json artifacts/native.json $(if $(DATA),--data $(DATA))
 	@$(BIN)/eddyline bench cacq --json artifacts/cacq.json
+	@$(BIN)/eddyline bench joins --json artifacts/joins.json
 
 docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md
 	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md

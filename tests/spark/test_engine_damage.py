@@ -95,7 +95,14 @@ def damage(path: pathlib.Path, how: str) -> None:
         path.write_bytes(bytes(reversed(content)))
 
 
-@pytest.mark.parametrize("how", ["deleted", "emptied", "cut", "garbled"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "deleted",
+        "garbled",
+        *[pytest.param(how, marks=pytest.mark.slow) for how in ("emptied", "cut")],
+    ],
+)
 @pytest.mark.parametrize(
     "file",
     [

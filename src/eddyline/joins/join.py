@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.cyclic import CyclicProbing, same_shape
 from eddyline.joins.drop_probing import DropProbing
-from eddyline.joins.join_tree import merge_trees
+from eddyline.joins.join_tree import Node, Path, merge_trees
 from eddyline.joins.plan import JoinQuery, Role, words_of
 from eddyline.joins.probe_order import ProbeOrder
 from eddyline.joins.run import Run
@@ -53,7 +53,7 @@ class Join:
                     policy or Tickets(window_batches=WINDOW_SLICES),
                     [node.parent for node in nodes],
                     [len(node.queries) for node in nodes],
-                    seed=seed,
+                    seed,
                 )
                 self._trees.append(DropProbing(role, nodes, words, order))
             self._cyclic += [CyclicProbing(role, own, words) for own in same_shape(cyclic)]
@@ -78,6 +78,25 @@ class Join:
         for stem in self.stems.values():
             stem.keep_new()
 
+    def orders(self) -> dict[Role, list[Path]]:
+        """Return the order in which new rows of each role ask SteMs, as paths of the join tree."""
+        return {
+            tree.root: [tree.nodes[number].path for number in tree.order.current]
+            for tree in self._trees
+        }
+
+    def begin_with(self, orders: Mapping[Role, Sequence[Path]]) -> None:
+        """Begin with orders that were learnt before; what is not in a tree is left out of them."""
+        for tree in self._trees:
+            tree.order.begin_with(_to_order(orders.get(tree.root, ()), tree.nodes))
+
     def take_changes(self) -> list[tuple[Role, Change]]:
         """Return the changes of probe orders since the last call, with the role of the new rows."""
         return [(tree.root, change) for tree in self._trees for change in tree.take_changes()]
+
+
+def _to_order(paths: Sequence[Path], nodes: Sequence[Node]) -> list[int]:
+    """Return paths as numbers of nodes; nodes that are not among them come last."""
+    numbers = {node.path: number for number, node in enumerate(nodes)}
+    known = [numbers[path] for path in paths if path in numbers]
+    return [*known, *[number for number in range(len(nodes)) if number not in known]]

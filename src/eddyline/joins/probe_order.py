@@ -36,8 +36,6 @@ class ProbeOrder:
         For each node, the node that it is probed from; -1 for the root.
     weights
         For each node, the number of queries that it serves.
-    order
-        The order to begin with.
     seed
         For whatever the policy draws.
 
@@ -56,15 +54,20 @@ class ProbeOrder:
         policy: Policy,
         parents: Sequence[int],
         weights: Sequence[int],
-        order: Sequence[int] | None = None,
         seed: int | None = None,
     ) -> None:
         self._policy = copy.deepcopy(policy)
         self._parents = list(parents)
         self._costs = [CostModel() for _ in parents]
-        self._policy.start(len(self._parents), order, seed)
+        self._weights = list(weights)
+        self._seed = seed
+        self.begin_with(range(len(self._parents)))
+
+    def begin_with(self, order: Sequence[int]) -> None:
+        """Begin with an order, and forget what was learnt."""
+        self._policy.start(len(self._parents), order, self._seed)
         if isinstance(self._policy, Tickets):
-            self._policy.weigh(weights)
+            self._policy.weigh(self._weights)
 
     @property
     def current(self) -> list[int]:

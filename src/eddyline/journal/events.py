@@ -181,6 +181,32 @@ class OrderChanged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbeOrderChanged(Event):
+    """New rows of a stream ask the SteMs of other streams in another order.
+
+    Parameters
+    ----------
+    role
+        The stream of the new rows, with the key by which it is dealt out.
+    before, after
+        The orders, as names of probes.
+    details
+        Candidates compared and matches found in the micro-batch that ended with the change.
+
+    """
+
+    _changes_routes = True
+    role: str
+    before: Names
+    after: Names
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"new rows of {self.role} now probe {_route(self.after)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DefaultRouteChanged(Event):
     """The policy changed the order of rows that belong to no class, while classes are in use.
 

@@ -96,3 +96,14 @@ def test_work_on_rows_that_are_not_dropped_does_not_depend_on_the_order() -> Non
     dropped = root_rows([1] * 500, 500, rng)
     candidates = {run_star(fixed(order), dropped)[0] for order in itertools.permutations(range(3))}
     assert len(candidates) > 1  # the measure can tell orders apart
+
+
+def test_an_order_that_was_learnt_is_where_the_next_join_begins() -> None:
+    rng = np.random.default_rng(7)
+    _, _, join = run_star(None, root_rows([2] * 20_000, 20_000, rng))
+    learnt = join.orders()[ROOT]
+    assert learnt[0][-1].role == OTHERS[2]
+    other = Join([STAR])
+    assert other.orders()[ROOT] != learnt
+    other.begin_with({ROOT: learnt})
+    assert other.orders()[ROOT] == learnt

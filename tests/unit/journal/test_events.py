@@ -27,6 +27,7 @@ CHANGING_ROUTES = {
     "ClassifiersChosen",
     "DriftDetected",
     "OrderChanged",
+    "ProbeOrderChanged",
     "TrialEnded",
 }
 

@@ -64,7 +64,7 @@ class BatchRunner:
         self._is_stopping = is_stopping
         streams, stop = registry.streams(), self._raise_if_stopping
         self._event_times = EventTimes(streams, folder.log.newest_us)
-        self._joins = JoinRunner(streams, folder.path, folder.log.finished(), tasks)
+        self._joins = JoinRunner(streams, folder.path, folder.log.finished(), tasks, folder.note)
         self._matcher = Matcher(
             queries,
             planner,

@@ -66,6 +66,8 @@ class JoinPlanner:
         self._folder = folder
         self._slots = Slots()
         self._slot_of: dict[tuple[int, int], int] = {}
+        #: By role of new rows, the order of probes that the last micro-batch ended with.
+        self.orders: dict[str, tuple[str, ...]] = {}
 
     def plan(
         self,
@@ -130,6 +132,7 @@ class JoinPlanner:
             files,
             {task: names for task, names in merges.items() if names},
             needed,
+            dict(self.orders),
         )
         numbers = tuple(map(tuple, part_numbers))
         return PlannedJoins(plan, tuple(exchanges), numbers, tuple(expired))

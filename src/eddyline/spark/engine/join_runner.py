@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from eddyline.journal import Event
+from eddyline.journal.events import ProbeOrderChanged
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
@@ -41,6 +43,8 @@ class JoinRunner:
         All finished micro-batches, in their order.
     tasks
         Number of tasks.
+    note
+        Writes a decision into the journal.
 
     """
 
@@ -50,9 +54,11 @@ class JoinRunner:
         folder: pathlib.Path,
         records: Mapping[int, BatchRecord],
         tasks: int,
+        note: Callable[[Event], None],
     ) -> None:
         self._streams = streams
         self._tasks = tasks
+        self._note = note
         self._planner = JoinPlanner(streams, folder)
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
@@ -97,7 +103,20 @@ class JoinRunner:
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
         notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
-        return JoinNote.merge(notes), list(planned.expired)
+        note = JoinNote.merge(notes)
+        self._learn(note)
+        return note, list(planned.expired)
+
+    def _learn(self, note: JoinNote) -> None:
+        """Keep the orders of probes for the next micro-batch; write changes into the journal."""
+        for role, order in note.orders.items():
+            before = self._planner.orders.get(role)
+            if before is not None and set(before) == set(order) and before != order:
+                numbers = {"candidates": note.candidates, "matches": note.matches}
+                self._note(
+                    ProbeOrderChanged(role=role, before=before, after=order, details=numbers)
+                )
+            self._planner.orders[role] = order
 
 
 def _parts_of(stem: StemExchange, planned: PlannedJoins, numbers: Column) -> Column:

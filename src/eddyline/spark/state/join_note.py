@@ -27,6 +27,8 @@ class JoinNote:
         Stored rows compared with probes, and those that were equal.
     busy_s
         Seconds that workers spent joining.
+    orders
+        By role of new rows, the names of the probes in their order at the end.
 
     """
 
@@ -39,6 +41,7 @@ class JoinNote:
     candidates: int = 0
     matches: int = 0
     busy_s: float = 0.0
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -52,6 +55,7 @@ class JoinNote:
             "candidates": self.candidates,
             "matches": self.matches,
             "busy_s": self.busy_s,
+            "orders": {role: list(order) for role, order in self.orders.items()},
         }
 
     @classmethod
@@ -67,11 +71,12 @@ class JoinNote:
             plain["candidates"],
             plain["matches"],
             plain["busy_s"],
+            {role: tuple(order) for role, order in plain["orders"].items()},
         )
 
     @classmethod
     def merge(cls, notes: Iterable[JoinNote]) -> JoinNote:
-        """Return the notes of several tasks as one.
+        """Return the notes of several tasks as one; of the orders, the last task's.
 
         Examples
         --------
@@ -90,6 +95,7 @@ class JoinNote:
             sum(note.candidates for note in listed),
             sum(note.matches for note in listed),
             sum(note.busy_s for note in listed),
+            {role: order for note in listed for role, order in note.orders.items()},
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -111,6 +111,8 @@ class JoinPlan:
         Names of the containers that each task should merge into one.
     needed_since_us
         By slot, the oldest event time that the query may still join.
+    orders
+        By role of new rows, as a name, the names of the probes in the order to begin with.
 
     """
 
@@ -125,3 +127,9 @@ class JoinPlan:
     files: Mapping[int, tuple[StateFile, ...]]
     merges: Mapping[int, tuple[str, ...]]
     needed_since_us: Mapping[int, int]
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def role_name(self, role: Role) -> str:
+        """Return a name for a role that means the same in other plans."""
+        name = self.stems[role.stream].name
+        return f"{name} ({role.occurrence + 1})" if role.occurrence else name

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.join import Join
+from eddyline.joins.join_tree import Path
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import words_of
 from eddyline.joins.run import Run
@@ -52,6 +53,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         for number in range(len(plan.stems))
     }
     join = Join(plan.queries, stems)
+    _begin_as_planned(join, plan)
     schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
     numbers = {slot: key[0] for slot, key in plan.slot_keys.items()}
     writer = ResultWriter(plan.results, plan.role_fields, schemas, numbers)
@@ -73,8 +75,32 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         sum(stem.counts.candidates for stem in join.stems.values()),
         sum(stem.counts.matches for stem in join.stems.values()),
         time.perf_counter() - began,
+        {
+            plan.role_name(role): tuple(_path_name(plan, path) for path in order)
+            for role, order in join.orders().items()
+        },
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
+
+
+def _begin_as_planned(join: Join, plan: JoinPlan) -> None:
+    """Let new rows ask SteMs in the order that the last micro-batch ended with."""
+    orders = {}
+    for role, order in join.orders().items():
+        paths = {_path_name(plan, path): path for path in order}
+        planned = plan.orders.get(plan.role_name(role), ())
+        orders[role] = [paths[name] for name in planned if name in paths]
+    join.begin_with(orders)
+
+
+def _path_name(plan: JoinPlan, path: Path) -> str:
+    """Return a name for the probes that lead to a SteM that means the same in other plans."""
+    steps = []
+    for step in path:
+        keys = plan.stems[step.role.stream].keys
+        searched = ", ".join(keys[column] for column in step.pattern)
+        steps.append(f"{plan.role_name(step.role)} by {searched}")
+    return " > ".join(steps)
 
 
 def _to_runs(

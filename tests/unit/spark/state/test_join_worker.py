@@ -201,6 +201,12 @@ def test_damaged_and_missing_containers_are_named(
         engine.run(rows, {5: 100}, {5: 0})
 
 
+def test_a_task_reports_its_orders_of_probes(tmp_path: pathlib.Path) -> None:
+    engine = Engine(tmp_path)
+    engine.run({0: [Row(1, 0, (1,), 1, {0: frozenset([5])})]}, {5: 100}, {5: 0})
+    assert engine.notes[0].orders == {"a": ("b by k:string",), "b": ("a by k:string",)}
+
+
 def test_another_layout_of_files_is_refused(tmp_path: pathlib.Path) -> None:
     engine = Engine(tmp_path)
     engine.run({0: [Row(1, 0, (1,), 1, {0: frozenset([5])})]}, {5: 100}, {5: 0})

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sqlglot import exp
 
 from eddyline.errors import QueryError
+from eddyline.operators.domain import Text
 from eddyline.operators.value_set import ValueSet
 from eddyline.sql.comparison import COMPARISON_SIGNS, ColumnTypes, to_values
 from eddyline.sql.placeholders import RESERVED
@@ -43,6 +44,7 @@ _PROBES = {
     "text": "zq{:02}qz",
 }
 _COMPARISONS_MAX = 20
+_STRINGS = Text()
 _COMPARISONS = {sign: kind for kind, sign in COMPARISON_SIGNS.items()} | {"!=": exp.NEQ}
 _WITH_CONSTANTS = ("text", "accepts", "conditions", "where", "written", "understood")
 
@@ -193,6 +195,7 @@ class QueryTemplates:
         self._templates: dict[tuple[str, ...], _Template | None] = {}
         self._seen: set[tuple[str, ...]] = set()
         self._value_sets: dict[tuple[str, str, str, str], ValueSet | None] = {}
+        self._types: dict[str, ColumnTypes] = {}
 
     def fill(self, text: str) -> Query | None:
         """Return what compiling a text would give; None if it has to be compiled."""
@@ -244,14 +247,19 @@ class QueryTemplates:
         return self._value_sets[key]
 
     def _make_values(self, data_type: str, constant: _Constant) -> ValueSet | None:
+        sign = constant.sign.removesuffix("-")
+        if constant.kind == "text" and data_type == "string":  # whatever the settings
+            return _STRINGS.compare("<>" if sign == "!=" else sign, constant.text)
         is_text = constant.kind not in ("whole", "decimal")
         node: exp.Expression = exp.Literal(this=constant.text, is_string=is_text)
         if constant.is_negative:
             node = exp.Neg(this=node)
-        comparison = _COMPARISONS[constant.sign.removesuffix("-")]
+        if data_type not in self._types:
+            schemas = self.schemas
+            self._types[data_type] = ColumnTypes({"c": data_type}, schemas.timezone, schemas.ansi)
         column = exp.Column(this=exp.Identifier(this="c", quoted=True))
-        types = ColumnTypes({"c": data_type}, self.schemas.timezone, self.schemas.ansi)
-        found = to_values(comparison(this=column, expression=node), types)
+        literal = _COMPARISONS[sign](this=column, expression=node)
+        found = to_values(literal, self._types[data_type])
         return None if found is None else found[1]
 
 

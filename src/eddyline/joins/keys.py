@@ -7,6 +7,7 @@ equals NaN, and -0.0 equals 0.0, as in Spark's joins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,3 +129,22 @@ def _to_codes(values: pa.Array) -> Codes:
     numbers = values.to_numpy(zero_copy_only=False).astype(np.int64)
     multiplied: Codes = numbers.view(np.uint64) * _MULTIPLIER
     return multiplied
+
+
+def concat_keys(columns: Sequence[KeyColumn]) -> KeyColumn:
+    """Return the key columns of several sets of rows as one; rows without the key are NULL."""
+    is_valid = None
+    if any(column.is_valid is not None for column in columns):
+        is_valid = np.concatenate(
+            [
+                np.ones(len(column), dtype=bool) if column.is_valid is None else column.is_valid
+                for column in columns
+            ]
+        )
+    values = None
+    present = [column.values for column in columns if column.values is not None]
+    if present:
+        values = pa.concat_arrays(
+            [pa.nulls(len(c), present[0].type) if c.values is None else c.values for c in columns]
+        )
+    return KeyColumn(np.concatenate([column.codes for column in columns]), is_valid, values)

@@ -47,6 +47,12 @@ class Run:
             self._indexes[pattern] = SortedHash([c.codes for c in columns], _all_valid(columns))
         return self._indexes[pattern]
 
+    def column(self, field: pa.Field) -> pa.Array:
+        """Return a stored column; NULL if the rows were stored without it."""
+        if field.name in self.payload.schema.names:
+            return self.payload[field.name]
+        return pa.nulls(len(self), field.type)
+
     @property
     def index_bytes(self) -> int:
         """Memory that the indexes built so far take."""

@@ -1,9 +1,9 @@
-"""SteM: the state module of one stream. Rows are built in, probed by other streams, and evicted.
+"""SteM: the state module of one stream. Rows are built in, and probed by other streams.
 
 The rows lie in runs. Rows of the current micro-batch are the last run, so that a probe can leave
 them out: new rows of stream i probe old and new rows of every stream before i, and only old rows
 of every stream behind it. That makes each result exactly once, without a check of any row
-(DESIGN: the delta rule).
+(the delta rule, `docs/decisions/0019`).
 
 References
 ----------
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmaps, IntArray
 from eddyline.index.index import Pattern, Ranges
-from eddyline.joins.keys import KeyColumn
+from eddyline.joins.keys import KeyColumn, concat_keys
 from eddyline.joins.run import Run
 
 CANDIDATES_MAX = 1 << 17
@@ -35,12 +35,6 @@ class ProbeCounts:
     probes: int = 0
     candidates: int = 0
     matches: int = 0
-
-    def add(self, other: ProbeCounts) -> None:
-        """Add the counts of another."""
-        self.probes += other.probes
-        self.candidates += other.candidates
-        self.matches += other.matches
 
 
 @dataclass
@@ -88,13 +82,6 @@ class SteM:
             self.old.append(self.new)
             self.new = None
 
-    def evict(self, limit_us: int) -> int:
-        """Forget old runs of which every row is older than a time; return the number of rows."""
-        kept = [run for run in self.old if len(run) and int(run.times_us.max()) >= limit_us]
-        evicted = sum(map(len, self.old)) - sum(map(len, kept))
-        self.old = kept
-        return evicted
-
     def probe(
         self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool
     ) -> Iterator[tuple[IntArray, IntArray]]:
@@ -103,7 +90,7 @@ class SteM:
         Parameters
         ----------
         pattern
-            The searched columns. An empty pattern matches every row.
+            The searched columns; at least one.
         keys
             Their values, one for each probe.
         with_new
@@ -176,66 +163,47 @@ class SteM:
         return bitmaps
 
     def key(self, ids: IntArray, position: int) -> KeyColumn:
-        """Return a key column of rows that are not NULL in it, or may be."""
-        runs = self.runs(with_new=True)
-        if len(runs) == 1:
-            return runs[0].keys[position].take(ids)
-        codes = self._gather(ids, lambda r: r.keys[position].codes, np.empty(len(ids), np.uint64))
-        is_valid = None
-        if any(run.keys[position].is_valid is not None for run in runs):
-            is_valid = self._gather(
-                ids, lambda r: _validity(r.keys[position]), np.empty(len(ids), bool)
-            )
-        values = None
-        if any(run.keys[position].values is not None for run in runs):
-            chunks = pa.chunked_array([run.keys[position].values for run in runs])
-            values = chunks.take(pa.array(ids)).combine_chunks()
-        return KeyColumn(codes, is_valid, values)
+        """Return a key column of rows."""
+        parts, back = self._by_run(ids)
+        columns = [run.keys[position].take(rows) for run, rows in parts]
+        return columns[0] if back is None else concat_keys(columns).take(back)
 
     def payload(self, ids: IntArray, schema: pa.Schema) -> list[pa.Array]:
         """Return columns of rows; a column that is not stored with a row is NULL."""
+        parts, back = self._by_run(ids)
+        columns = [
+            [run.column(field).take(pa.array(rows)) for run, rows in parts] for field in schema
+        ]
+        if back is None:
+            return [chunks[0] for chunks in columns]
+        where = pa.array(back)
+        return [pa.concat_arrays(chunks).take(where) for chunks in columns]
+
+    def _by_run(self, ids: IntArray) -> tuple[list[tuple[Run, IntArray]], IntArray | None]:
+        """Return runs with the positions of rows in them, and how to put them in order again.
+
+        None in place of an order if all rows are of one run.
+        """
         runs = self.runs(with_new=True)
         if len(runs) == 1:
-            rows = pa.array(ids)
-            return [_column(runs[0], field).take(rows) for field in schema]
+            return [(runs[0], ids)], None
         ends = np.cumsum(list(map(len, runs)))
         run_of = np.searchsorted(ends, ids, side="right")
-        order = np.argsort(run_of, kind="stable")
-        back = np.empty(len(ids), dtype=np.int64)
-        back[order] = np.arange(len(ids))
         parts = [
-            (runs[number], pa.array(ids[run_of == number] - (ends[number] - len(runs[number]))))
+            (runs[number], ids[run_of == number] - (ends[number] - len(runs[number])))
             for number in np.flatnonzero(np.bincount(run_of))
         ]
-        where = pa.array(back)
-        return [
-            pa.concat_arrays([_column(run, field).take(rows) for run, rows in parts]).take(where)
-            for field in schema
-        ]
+        back = np.empty(len(ids), dtype=np.int64)
+        back[np.argsort(run_of, kind="stable")] = np.arange(len(ids))
+        return parts, back
 
     def _gather(
         self, ids: IntArray, column: Callable[[Run], NDArray[Any]], out: NDArray[Any]
     ) -> Any:
-        runs = self.runs(with_new=True)
-        if len(runs) == 1:
-            return column(runs[0])[ids]
-        ends = np.cumsum(list(map(len, runs)))
-        run_of = np.searchsorted(ends, ids, side="right")
-        for number in np.flatnonzero(np.bincount(run_of)):
-            chosen = run_of == number
-            begin = ends[number] - len(runs[number])
-            out[chosen] = column(runs[number])[ids[chosen] - begin]
-        return out
-
-
-def _validity(key: KeyColumn) -> NDArray[np.bool_]:
-    return np.ones(len(key), dtype=bool) if key.is_valid is None else key.is_valid
-
-
-def _column(run: Run, field: pa.Field) -> pa.Array:
-    if field.name in run.payload.schema.names:
-        return run.payload[field.name]
-    return pa.nulls(len(run), field.type)
+        parts, back = self._by_run(ids)
+        if back is None:
+            return column(parts[0][0])[parts[0][1]]
+        return np.concatenate([out[:0], *[column(run)[rows] for run, rows in parts]])[back]
 
 
 def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:

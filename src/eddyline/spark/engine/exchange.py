@@ -100,7 +100,8 @@ class StemExchange:
         """Return a key as it is compared: 0.0 for -0.0."""
         key = self.keys[position]
         column = self.stream.expression(key.text).cast(key.compared_as)
-        return column + F.lit(0.0) if isinstance(key.compared_as, DoubleType) else column
+        is_floating = isinstance(key.compared_as, FloatType | DoubleType)
+        return column + F.lit(0.0) if is_floating else column
 
     def task(self, tasks: int) -> Column:
         """Return the task that joins a row."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import Bitmaps, BoolArray, IntArray
-from eddyline.joins.keys import KeyColumn
+from eddyline.joins.keys import concat_keys
 from eddyline.joins.run import Run
 from eddyline.spark.state.state_file import StateFile
 
@@ -64,7 +64,7 @@ def merge_runs(runs: Sequence[Run], needed_since_us: IntArray, schema: pa.Schema
     if not kept:
         return None
     keys = [
-        _concat([run.keys[number].take(rows) for run, rows in kept])
+        concat_keys([run.keys[number].take(rows) for run, rows in kept])
         for number in range(len(kept[0][0].keys))
     ]
     lineage = {
@@ -72,7 +72,7 @@ def merge_runs(runs: Sequence[Run], needed_since_us: IntArray, schema: pa.Schema
         for occurrence in kept[0][0].lineage
     }
     columns = [
-        pa.concat_arrays([_column(run, field).take(pa.array(rows)) for run, rows in kept])
+        pa.concat_arrays([run.column(field).take(pa.array(rows)) for run, rows in kept])
         for field in schema
     ]
     times = np.concatenate([run.times_us[rows] for run, rows in kept])
@@ -96,30 +96,6 @@ def _is_needed(run: Run, needed_since_us: IntArray) -> BoolArray:
 
 def _wants(bitmaps: Bitmaps, mask: Bitmaps) -> BoolArray:
     return np.asarray((bitmaps & mask).any(axis=1))
-
-
-def _column(run: Run, field: pa.Field) -> pa.Array:
-    if field.name in run.payload.schema.names:
-        return run.payload[field.name]
-    return pa.nulls(len(run), field.type)
-
-
-def _concat(columns: Sequence[KeyColumn]) -> KeyColumn:
-    is_valid = None
-    if any(column.is_valid is not None for column in columns):
-        is_valid = np.concatenate(
-            [
-                np.ones(len(column), dtype=bool) if column.is_valid is None else column.is_valid
-                for column in columns
-            ]
-        )
-    values = None
-    present = [column.values for column in columns if column.values is not None]
-    if present:  # rows stored without the key have no value: they are NULL
-        values = pa.concat_arrays(
-            [pa.nulls(len(c), present[0].type) if c.values is None else c.values for c in columns]
-        )
-    return KeyColumn(np.concatenate([column.codes for column in columns]), is_valid, values)
 
 
 def limits_by_slot(needed_since_us: Mapping[int, int], slots: int) -> IntArray:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import Bitmaps
-from eddyline.operators.bitmaps import bit, widen
+from eddyline.operators.bitmaps import bit, bitmap_of, widen
 
 #: By slot, the number of a query and how often it was resumed.
 SlotKeys = Mapping[int, tuple[int, int]]
@@ -51,12 +51,16 @@ def translate(stored: Bitmaps, then: SlotKeys, now: SlotKeys, words: int) -> Bit
     >>> stored = np.array([[0b01], [0b11]], dtype=np.uint64)
     >>> translate(stored, {0: (7, 0), 1: (8, 0)}, {0: (8, 0), 1: (9, 0)}, 1).ravel().tolist()
     [0, 1]
+    >>> translate(stored, {0: (7, 0), 1: (8, 0)}, {0: (7, 0)}, 1).ravel().tolist()
+    [1, 1]
 
     """
     if all(then.get(slot, key) == key for slot, key in now.items()):
-        if stored.shape[1] == words:
+        if stored.shape[1] != words:
+            stored = widen(stored, words) if stored.shape[1] < words else stored[:, :words]
+        if then.keys() <= now.keys():
             return stored
-        return widen(stored, words) if stored.shape[1] < words else stored[:, :words]
+        return stored & bitmap_of(now, words)  # a slot may soon stand for another query
     old_slots = {key: slot for slot, key in then.items()}
     moved = np.zeros((len(stored), words), dtype=np.uint64)
     for slot, key in now.items():

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from eddyline.sql.group import RowFilter
 from eddyline.sql.join_graph import JoinedQuery
-from eddyline.sql.join_spec import key_pair, time_bounds, windows_from_bounds
+from eddyline.sql.join_spec import key_pairs, time_bounds, windows_from_bounds
 from eddyline.sql.names import Source
 from eddyline.sql.query import JoinSpec, Query
 from eddyline.sql.render import query_texts
@@ -56,7 +56,7 @@ def _assemble_one(query: JoinedQuery) -> Query:
 def _assemble_join(query: JoinedQuery) -> Query:
     """Return a query over several streams."""
     resolved = query.resolved
-    pairs = [key_pair(conjunct, resolved) for conjunct in query.graph.conjuncts]
+    pairs = key_pairs(query.graph.conjuncts, resolved)
     left = [c for c, pair in zip(query.graph.conjuncts, pairs, strict=True) if pair is None]
     conditions = [conjunct.condition for conjunct in left]
     texts = query_texts(resolved, conditions)

@@ -30,6 +30,29 @@ _UNITS_US = {
 _INTERVAL = re.compile(r"INTERVAL\s+'?(\d+)'?\s+([A-Z]+?)S?", re.IGNORECASE)
 
 
+def key_pairs(
+    conjuncts: Sequence[Conjunct], resolved: ResolvedQuery
+) -> list[tuple[KeyText, KeyText] | None]:
+    """Return for each condition the two keys that it equates; None if it is left to Spark.
+
+    So is an equality that would make two keys of one stream equal, as `a.x = b.k` and `a.y = b.k`
+    do: a probe has one value for each key.
+    """
+    pairs: list[tuple[KeyText, KeyText] | None] = []
+    sets: list[set[KeyText]] = []
+    for conjunct in conjuncts:
+        pair = key_pair(conjunct, resolved)
+        if pair is not None:
+            touching = [known for known in sets if known & set(pair)]
+            united = set(pair).union(*touching)
+            if len({key.part for key in united}) < len(united):
+                pair = None
+            else:
+                sets = [known for known in sets if known not in touching] + [united]
+        pairs.append(pair)
+    return pairs
+
+
 def key_pair(conjunct: Conjunct, resolved: ResolvedQuery) -> tuple[KeyText, KeyText] | None:
     """Return the two keys that a condition equates; None if it is no such condition."""
     equality = conjunct.condition

@@ -9,6 +9,7 @@ import pytest
 
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.sql.parse import parse
+from eddyline.sql.schemas import Schemas
 from eddyline.sql.specs import SourceSpec, Window
 from tests.unit.sql import random_conditions
 from tests.unit.sql.evaluator import is_true, parse_condition, passes
@@ -81,3 +82,12 @@ def test_replaced_predicates_are_replaced_wherever_they_are_named() -> None:
     assert changed.required == (f"new {query.required[0]}",)
     assert changed.clauses[0].needs == (f"new {query.clauses[0].needs[0]}",)
     assert changed.clauses[0].accepts == query.clauses[0].accepts
+
+
+def test_two_keys_of_a_stream_that_equal_the_same_key_are_left_to_spark() -> None:
+    schemas = Schemas({"a": {"x": "int", "y": "int"}, "b": {"k": "int"}})
+    query = parse("SELECT x FROM a, b WHERE x = k AND y = k", schemas)
+    assert query.join is not None
+    assert len(query.join.equalities) == 1
+    assert query.join.is_filtered
+    assert "`y` = `__eddyline_rows`.`b`.`k`" in query.result

@@ -58,10 +58,13 @@ class JoinPlanner:
         The streams of the engine, in the order of their numbers.
     folder
         The folder of the engine.
+    tasks
+        Number of tasks, unless rows are stored that were dealt out to another number.
 
     """
 
-    def __init__(self, streams: Sequence[StreamInfo], folder: pathlib.Path) -> None:
+    def __init__(self, streams: Sequence[StreamInfo], folder: pathlib.Path, tasks: int) -> None:
+        self._tasks = tasks
         self._streams = {stream.name: stream for stream in streams}
         self._folder = folder
         self._slots = Slots()
@@ -122,6 +125,7 @@ class JoinPlanner:
         merges = {task: choose_merges(own) for task, own in files.items()}
         plan = JoinPlan(
             batch,
+            state.tasks or self._tasks,  # stored rows stay where they are
             self._folder / "state",
             self._folder / "results" / f"batch={batch}",
             tuple(join_queries),

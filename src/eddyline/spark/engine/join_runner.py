@@ -57,9 +57,8 @@ class JoinRunner:
         note: Callable[[Event], None],
     ) -> None:
         self._streams = streams
-        self._tasks = tasks
         self._note = note
-        self._planner = JoinPlanner(streams, folder)
+        self._planner = JoinPlanner(streams, folder, tasks)
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
         for record in records.values():
@@ -99,7 +98,7 @@ class JoinRunner:
         }
         planned = self._planner.plan(batch, queries, watermarks_us, self.state)
         parts = [_parts_of(stem, planned, numbers) for stem in planned.stems]
-        sent = exchange(matched, planned.stems, parts, self._tasks)
+        sent = exchange(matched, planned.stems, parts, planned.plan.tasks)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
         notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))

@@ -30,7 +30,7 @@ def choose_merges(files: Iterable[StateFile]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> files = [StateFile(str(n), n, 0, 9, 0, {}) for n in range(9)]
+    >>> files = [StateFile(str(n), n, 0, 1, 9, 0, {}) for n in range(9)]
     >>> choose_merges(files)
     ('0', '1', '2', '3', '4', '5', '6', '7')
     >>> choose_merges(files[:7])

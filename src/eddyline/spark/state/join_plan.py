@@ -93,6 +93,8 @@ class JoinPlan:
     ----------
     batch
         The micro-batch.
+    tasks
+        Number of tasks that rows are dealt out to.
     state, results
         Folders to write to.
     queries
@@ -117,6 +119,7 @@ class JoinPlan:
     """
 
     batch: int
+    tasks: int
     state: pathlib.Path
     results: pathlib.Path
     queries: tuple[JoinQuery, ...]

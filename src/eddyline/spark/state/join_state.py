@@ -23,6 +23,11 @@ class JoinState:
         self._files: dict[str, StateFile] = {}
 
     @property
+    def tasks(self) -> int | None:
+        """Number of tasks that stored rows were dealt out to; None without stored rows."""
+        return next((file.tasks for file in self._files.values()), None)
+
+    @property
     def rows(self) -> int:
         """Number of stored rows."""
         return sum(file.rows for file in self._files.values())

@@ -124,7 +124,9 @@ def _store(plan: JoinPlan, task: int, runs: Mapping[int, Run], tier: int = 0) ->
         plan.stems[number].name: to_section(run, plan.stems[number], plan.slot_keys)
         for number, run in runs.items()
     }
-    file = write_container(plan.state, sections, batch=plan.batch, task=task, tier=tier)
+    file = write_container(
+        plan.state, sections, batch=plan.batch, task=task, tasks=plan.tasks, tier=tier
+    )
     for number, run in runs.items():
         remember(plan.state, file, plan.stems[number], run)
     return file

@@ -83,8 +83,8 @@ class StateFile:
         File name below the folder of join state; never used twice.
     batch
         The micro-batch that wrote it.
-    task
-        The task that its rows belong to.
+    task, tasks
+        The task that its rows belong to, and the number of tasks that rows were dealt out to.
     size, checksum
         Bytes, and their CRC-32.
     sections
@@ -97,6 +97,7 @@ class StateFile:
     name: str
     batch: int
     task: int
+    tasks: int
     size: int
     checksum: int
     sections: Mapping[str, Section]
@@ -114,6 +115,7 @@ class StateFile:
             "name": self.name,
             "batch": self.batch,
             "task": self.task,
+            "tasks": self.tasks,
             "size": self.size,
             "checksum": self.checksum,
             "sections": {name: section.to_dict() for name, section in self.sections.items()},
@@ -151,6 +153,7 @@ def write_container(
     *,
     batch: int,
     task: int,
+    tasks: int,
     tier: int = 0,
 ) -> StateFile:
     """Write a container, make it durable, and return its description.
@@ -161,7 +164,7 @@ def write_container(
         Of the join state.
     rows
         By name of the SteM.
-    batch, task, tier
+    batch, task, tasks, tier
         As in `StateFile`.
 
     Examples
@@ -169,7 +172,7 @@ def write_container(
     >>> import tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> rows = SectionRows(pa.record_batch({"a": [1, 2]}), 5, 6, (), {})
-    >>> written = write_container(folder, {"light": rows}, batch=3, task=0)
+    >>> written = write_container(folder, {"light": rows}, batch=3, task=0, tasks=1)
     >>> read_section(folder, written, "light")["a"].to_pylist()
     [1, 2]
 
@@ -201,7 +204,7 @@ def write_container(
             f"cannot write join state to {path}: {error.strerror or error}; free some space or "
             f"grant access, then start the engine again: nothing is lost"
         ) from error
-    return StateFile(name, batch, task, content.size, zlib.crc32(content), sections, tier)
+    return StateFile(name, batch, task, tasks, content.size, zlib.crc32(content), sections, tier)
 
 
 def check_present(folder: pathlib.Path, file: StateFile) -> None:

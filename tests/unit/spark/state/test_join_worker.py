@@ -56,6 +56,7 @@ class Engine:
         files = self.state.by_task(without=expired)
         plan = JoinPlan(
             self.batch,
+            1,
             self.folder / "state",
             self.folder / f"results{self.batch}",
             queries,
@@ -180,6 +181,22 @@ def test_a_query_does_not_see_rows_from_before_it_was_added(tmp_path: pathlib.Pa
     engine.run({0: [Row(3, 2, (1,), 3, both)]}, {6: 100}, {6: 0})
     assert engine.results(5) == [(1, 2)]
     assert engine.results(6) == [(3, 2)]
+
+
+def test_the_bit_of_a_dropped_query_is_not_the_next_ones(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compaction between the drop and the reuse of the slot must not keep the bit."""
+    monkeypatch.setattr(compaction, "FAN_IN", 2)
+    engine = Engine(tmp_path)
+    both = {0: frozenset([5, 6, 7])}
+    for number in (1, 2):
+        engine.run({0: [Row(number, 0, (1,), number, both)]}, {5: 100, 6: 100}, {5: 0, 6: 1})
+    engine.run({0: [Row(3, 0, (1,), 3, both)]}, {5: 100}, {5: 0})  # merges the first two
+    assert engine.notes[-1].removed
+    engine.run({1: [Row(4, 0, (1,), 4, both)]}, {5: 100, 7: 100}, {5: 0, 7: 1})
+    assert engine.results(5) == [(1, 4), (2, 4), (3, 4)]
+    assert engine.results(7) == []
 
 
 def test_damaged_and_missing_containers_are_named(

@@ -54,7 +54,10 @@ class Domain(abc.ABC):
         if comparison == "<=":
             return ~self.compare(">", constant)
         if comparison == "=":
-            return self.compare(">=", constant) & self.compare("<=", constant)
+            first, end = self.first_at_least(constant), self.first_above(constant)
+            if first is None or first is True or end is None or end is True:
+                return _from_bound(first) & ~_from_bound(end)
+            return ValueSet((first, end)) if first != end else NOTHING
         if comparison == "<>":
             return ~self.compare("=", constant)
         raise ValueError(f"{comparison!r} is none of {', '.join(COMPARISONS)}")

@@ -84,11 +84,23 @@ def normalise(query: ResolvedQuery) -> NormalisedQuery:
     if select.args.get("where") is not None:
         conditions.append(select.args["where"].this)
     conjuncts = tuple(
-        Conjunct(part, source_aliases(part), to_clauses(part, LITERALS_MAX))
+        Conjunct(part, source_aliases(part), _to_usable_clauses(part, query))
         for condition in conditions
         for part in split_conjunction(condition)
     )
     return NormalisedQuery(query, conjuncts)
+
+
+def _to_usable_clauses(condition: exp.Expression, query: ResolvedQuery) -> Clauses:
+    """Return the normal form of a conjunct, in which a function call must stand by itself.
+
+    If it is too large, each part without function calls stays as it is written.
+    """
+    clauses = to_clauses(condition, LITERALS_MAX)
+    literals = [literal for clause in clauses for literal in clause]
+    if any(isinstance(each, exp.Or) and query.calls_function(each) for each in literals):
+        return to_clauses(condition, LITERALS_MAX, lambda part: not query.calls_function(part))
+    return clauses
 
 
 def split_conjunction(condition: exp.Expression) -> list[exp.Expression]:

@@ -63,3 +63,10 @@ def test_the_size_of_a_conjunct_is_limited(alternatives: int, clauses: int) -> N
     text = " OR ".join(f"(lux = {n} AND room = '{n}')" for n in range(alternatives))
     (conjunct,) = run_steps(f"SELECT room FROM light WHERE {text}", normalise).conjuncts
     assert len(conjunct.clauses) == clauses
+
+
+def test_beside_a_function_call_what_would_grow_too_large_stays_whole() -> None:
+    text = " OR ".join(f"(lux = {n} AND room = '{n}')" for n in range(8))
+    query = run_steps(f"SELECT room FROM light WHERE is_bright(lux) OR {text}", normalise)
+    ((clause,),) = [conjunct.clauses for conjunct in query.conjuncts]
+    assert [query.resolved.calls_function(part) for part in clause] == [True] + 8 * [False]

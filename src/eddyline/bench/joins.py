@@ -185,7 +185,7 @@ def _sharing(bench: Bench) -> None:
 
     def count(found: Combinations) -> None:
         nonlocal results
-        results += int(np.bitwise_count(found.interested).sum())
+        results += int(np.bitwise_count(found.bitmaps()).sum())
 
     join.run(new, count)
     stored = sum(map(len, join.stems.values()))

@@ -52,7 +52,8 @@ class Ranges:
         if total == len(self.counts) and (self.counts == 1).all():
             return self.probes, self.starts
         before = np.cumsum(self.counts) - self.counts
-        positions = np.repeat(self.starts - before, self.counts) + np.arange(total)
+        positions = np.repeat(self.starts - before, self.counts)
+        positions += np.arange(total)
         return np.repeat(self.probes, self.counts), positions
 
 

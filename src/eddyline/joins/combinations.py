@@ -53,7 +53,8 @@ class Combinations:
     newest_us
         Event time of the youngest row of each result.
     interested
-        Bitmap of the queries that each is a result of; none is empty.
+        Bitmap of the queries that each is a result of; none is empty. A single one if all are
+        results of the same queries.
 
     """
 
@@ -64,6 +65,10 @@ class Combinations:
 
     def __len__(self) -> int:
         return len(self.newest_us)
+
+    def bitmaps(self) -> Bitmaps:
+        """Return a bitmap for each result."""
+        return np.broadcast_to(self.interested, (len(self), self.interested.shape[1]))
 
     def ids(self, role: Role) -> IntArray:
         """Return the row ids of a role."""
@@ -81,3 +86,22 @@ def any_bit(bitmaps: Bitmaps) -> BoolArray:
         is_set: BoolArray = bitmaps[:, 0] != 0
         return is_set
     return np.asarray(bitmaps.any(axis=1))
+
+
+def shared_bitmap(bitmaps: Bitmaps) -> Bitmaps:
+    """Return the bitmap that all rows have, as the only one; the bitmaps if they differ.
+
+    Examples
+    --------
+    >>> shared_bitmap(np.array([[5], [5]], dtype=np.uint64)).tolist()
+    [[5]]
+
+    """
+    if len(bitmaps) > 1 and (bitmaps[1:] == bitmaps[0]).all():
+        return bitmaps[:1]
+    return bitmaps
+
+
+def take_bitmaps(bitmaps: Bitmaps, rows: IntArray) -> Bitmaps:
+    """Return the bitmaps of some rows; a single one is that of all rows."""
+    return bitmaps if len(bitmaps) == 1 else bitmaps[rows]

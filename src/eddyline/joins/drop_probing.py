@@ -140,6 +140,11 @@ class DropProbing:
             self._steady_slices = 0
             self._slice_rows = min(2 * self._slice_rows, SLICE_ROWS_MAX)
 
+    def begin_with(self, order: Sequence[int]) -> None:
+        """Begin with an order that was learnt before, and hold it to be steady."""
+        self.order.begin_with(order)
+        self._slice_rows = SLICE_ROWS_MAX
+
     def take_changes(self) -> list[Change]:
         """Return the changes of the order since the last call."""
         changes, self._changes = self._changes, []
@@ -240,5 +245,5 @@ class DropProbing:
             rows.interested &= has | ~mask
             if parent == -1:
                 return
-            lists[parent].interested &= rows.interested[lists[parent].rows]
+            lists[parent].interested &= lists[parent].of_match(rows.interested)
             number = parent

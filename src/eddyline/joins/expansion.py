@@ -18,7 +18,13 @@ import numpy as np
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.index.index import Ranges
-from eddyline.joins.combinations import Combinations, RowBlock, any_bit
+from eddyline.joins.combinations import (
+    Combinations,
+    RowBlock,
+    any_bit,
+    shared_bitmap,
+    take_bitmaps,
+)
 from eddyline.joins.join_tree import Node, largest_window
 from eddyline.joins.match_lists import MatchLists, RowSet
 from eddyline.joins.plan import JoinQuery, Role
@@ -105,8 +111,10 @@ class Partial:
     ----------
     positions
         By node number, positions in its match lists; -1 holds positions of root rows.
-    newest_us, deadline_us, interested
+    newest_us, deadline_us
         As in `Tuples`.
+    interested
+        Bitmaps of the queries that want each; a single one if all are wanted by the same.
 
     """
 
@@ -118,13 +126,17 @@ class Partial:
     def __len__(self) -> int:
         return len(self.newest_us)
 
-    def take(self, rows: IntArray) -> Partial:
-        """Return some of them."""
+    def wanted_by(self, mask: Bitmap) -> Partial:
+        """Return those that some of the queries want."""
+        wanted = overlap(self.interested, mask)
+        if wanted.all():
+            return self
+        rows = np.zeros(0, np.int64) if len(wanted) < len(self) else np.flatnonzero(wanted)
         return Partial(
             {number: own[rows] for number, own in self.positions.items()},
             self.newest_us[rows],
             self.deadline_us[rows],
-            self.interested[rows],
+            take_bitmaps(self.interested, rows),
         )
 
 
@@ -161,6 +173,7 @@ class Expansion:
             number: RowBlock(own.distinct.stem, own.distinct.ids) for number, own in lists.items()
         }
         self._blocks[-1] = RowBlock(root.stem, root.ids)
+        self._interests: dict[int, Bitmaps] = {}
         #: Combinations made on the way, results included.
         self.combined = 0
 
@@ -173,7 +186,7 @@ class Expansion:
                 {-1: alive},
                 root.times_us[alive],
                 root.deadline_us[alive],
-                root.interested[alive],
+                shared_bitmap(root.interested[alive]),
             )
             self._visit(plan, start)
 
@@ -182,8 +195,7 @@ class Expansion:
             self._finish(node, partial)
         for child in node.children:
             if child.number in self._lists:
-                wanted = overlap(partial.interested, child.mask)
-                chosen = partial if wanted.all() else partial.take(np.flatnonzero(wanted))
+                chosen = partial.wanted_by(child.mask)
                 if len(chosen):
                     self._combine(child, chosen)
 
@@ -198,61 +210,69 @@ class Expansion:
         while begin < len(partial):
             before = ends[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(ends, before + TUPLES_MAX, side="right")))
-            ranges = Ranges(np.arange(begin, end), starts[begin:end], counts[begin:end])
-            tuples, matches = ranges.expand()
-            self._go_on(node, partial, tuples, matches)
+            numbers = np.arange(begin, end)
+            ranges = Ranges(numbers, starts[begin:end], counts[begin:end])
+            self._go_on(node, partial, *ranges.expand())
             begin = end
 
     def _go_on(
         self, node: ExpansionNode, partial: Partial, tuples: IntArray, matches: IntArray
     ) -> None:
-        lists = self._lists[node.number]
-        rows = lists.rows[matches]
-        newest = np.maximum(partial.newest_us[tuples], lists.distinct.times_us[rows])
-        deadline = np.minimum(partial.deadline_us[tuples], lists.distinct.deadline_us[rows])
-        interested = partial.interested[tuples]
-        interested &= lists.interested[matches]
-        interested &= lists.distinct.interested[rows]
+        lists, interest = self._lists[node.number], self._interest(node.number)
+        newest = np.maximum(partial.newest_us[tuples], lists.times_us[matches])
+        deadline = np.minimum(partial.deadline_us[tuples], lists.deadline_us[matches])
+        interested = take_bitmaps(partial.interested, tuples) & take_bitmaps(interest, matches)
         interested &= node.mask
-        kept = np.flatnonzero((newest < deadline) & any_bit(interested))
-        self.combined += len(kept)
-        if not len(kept):
-            return
-        if len(kept) < len(tuples):
+        is_kept = newest < deadline
+        is_kept &= any_bit(interested)
+        if not is_kept.all():
+            kept = np.flatnonzero(is_kept)
             tuples, matches, newest = tuples[kept], matches[kept], newest[kept]
-            deadline, interested = deadline[kept], interested[kept]
+            deadline, interested = deadline[kept], take_bitmaps(interested, kept)
+        self.combined += len(tuples)
+        if not len(tuples):
+            return
         positions = {number: own[tuples] for number, own in partial.positions.items()}
         positions[node.number] = matches
         self._visit(node, Partial(positions, newest, deadline, interested))
+
+    def _interest(self, number: int) -> Bitmaps:
+        """Return the queries that want each match of a node, and its row."""
+        if number not in self._interests:
+            lists = self._lists[number]
+            interested = lists.interested
+            if lists.distinct.interested is not interested:
+                interested = interested & lists.of_match(lists.distinct.interested)
+            self._interests[number] = shared_bitmap(interested)
+        return self._interests[number]
 
     def _parent_rows(self, number: int, partial: Partial) -> IntArray:
         """Return the positions of the rows whose match lists are to be combined."""
         parent = self._nodes[number].parent
         if parent == -1:
             return partial.positions[-1]
-        rows: IntArray = self._lists[parent].rows[partial.positions[parent]]
-        return rows
+        return self._lists[parent].row_of(partial.positions[parent])
 
     def _finish(self, node: ExpansionNode, partial: Partial) -> None:
         """Hand on the results that are in the windows of a complete query of theirs."""
         interested = partial.interested & node.complete
         blocks, positions = {}, {}
         for number, own in partial.positions.items():
-            role = self._root_role if number == -1 else self._nodes[number].role
+            role = self._role(number)
             blocks[role] = self._blocks[number]
-            positions[role] = own if number == -1 else self._lists[number].rows[own]
+            positions[role] = own if number == -1 else self._lists[number].row_of(own)
         for role, table in node.tables.items():
             number = next(n for n in partial.positions if self._role(n) == role)
             rows = self._root if number == -1 else self._lists[number].distinct
-            interested &= table.within(partial.newest_us - rows.times_us[positions[role]])
-        kept = np.flatnonzero(any_bit(interested))
-        if not len(kept):
-            return
-        newest = partial.newest_us
-        if len(kept) < len(interested):
+            within = table.within(partial.newest_us - rows.times_us[positions[role]])
+            interested = interested & within
+        newest, is_kept = partial.newest_us, any_bit(interested)
+        if not is_kept.all():
+            kept = np.flatnonzero(is_kept) if len(is_kept) == len(newest) else np.zeros(0, np.int64)
             positions = {role: own[kept] for role, own in positions.items()}
-            newest, interested = newest[kept], interested[kept]
-        self._emit(Combinations(blocks, positions, newest, interested))
+            newest, interested = newest[kept], take_bitmaps(interested, kept)
+        if len(newest):
+            self._emit(Combinations(blocks, positions, newest, interested))
 
     def _role(self, number: int) -> Role:
         return self._root_role if number == -1 else self._nodes[number].role

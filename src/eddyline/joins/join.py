@@ -88,7 +88,8 @@ class Join:
     def begin_with(self, orders: Mapping[Role, Sequence[Path]]) -> None:
         """Begin with orders that were learnt before; what is not in a tree is left out of them."""
         for tree in self._trees:
-            tree.order.begin_with(_to_order(orders.get(tree.root, ()), tree.nodes))
+            if orders.get(tree.root):
+                tree.begin_with(_to_order(orders[tree.root], tree.nodes))
 
     def take_changes(self) -> list[tuple[Role, Change]]:
         """Return the changes of probe orders since the last call, with the role of the new rows."""

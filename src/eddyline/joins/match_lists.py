@@ -5,9 +5,12 @@ They are the factorised result of a join: output generation only combines them.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.joins.combinations import any_bit
@@ -17,6 +20,7 @@ from eddyline.joins.stem import SteM
 
 FOREVER_US = int(np.iinfo(np.int64).max)
 _RADIX_MAX = 1 << 16
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass
@@ -55,7 +59,7 @@ class MatchLists:
     offsets
         Where the matches of each parent row begin.
     rows
-        Position in `distinct` of the row of each match.
+        Position in `distinct` of the row of each match; None if that is the match's own.
     interested
         Queries that each match may be part of a result of.
     distinct
@@ -65,12 +69,30 @@ class MatchLists:
 
     parents: IntArray
     offsets: IntArray
-    rows: IntArray
+    rows: IntArray | None
     interested: Bitmaps
     distinct: RowSet
 
     def __len__(self) -> int:
         return len(self.parents)
+
+    def row_of(self, matches: IntArray) -> IntArray:
+        """Return the positions in `distinct` of matches."""
+        return matches if self.rows is None else self.rows[matches]
+
+    def of_match(self, rows: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return what belongs to rows of `distinct`, for each match."""
+        return rows if self.rows is None else rows[self.rows]
+
+    @functools.cached_property
+    def times_us(self) -> IntArray:
+        """Event time of the row of each match."""
+        return self.of_match(self.distinct.times_us)
+
+    @functools.cached_property
+    def deadline_us(self) -> IntArray:
+        """When the row of each match leaves its window."""
+        return self.of_match(self.distinct.deadline_us)
 
 
 def deadline(times_us: IntArray, window_us: int | None) -> IntArray:
@@ -157,7 +179,7 @@ def find_matches(
     np.cumsum(np.bincount(parents, minlength=len(parent.ids)), out=offsets[1:])
     if not key_columns:  # nothing hangs below: every match may count as a row of its own
         distinct = RowSet(stem, ids, times, ends, interested, {})
-        return MatchLists(parents, offsets, np.arange(len(ids)), interested, distinct)
+        return MatchLists(parents, offsets, None, interested, distinct)
     unique, first, rows = np.unique(ids, return_index=True, return_inverse=True)
     by_row = np.argsort(rows, kind="stable")
     union = or_by_group(interested[by_row], rows[by_row], len(unique))

@@ -52,7 +52,7 @@ def run_batches(
             role: results.payload(role, NUMBER).field("number").to_pylist()
             for role in results.blocks
         }
-        for row, slot in zip(*set_bits(results.interested), strict=True):
+        for row, slot in zip(*set_bits(results.bitmaps()), strict=True):
             roles = by_slot[int(slot)].roles
             found[int(slot)].append(tuple(numbers[role][row] for role in roles))
 

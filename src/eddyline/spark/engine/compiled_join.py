@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.types import StructField, StructType
 
-from eddyline.spark.engine.exchange import JoinKey
+from eddyline.spark.engine.join_key import JoinKey
 
 if TYPE_CHECKING:
     from eddyline.spark.engine.compiled_query import CompiledQuery

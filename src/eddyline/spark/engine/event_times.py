@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from eddyline.spark.common.columns import quoted
 from eddyline.spark.engine.stream_info import StreamInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _NEVER_US = -(2**62)
+#: Metric with the number of rows of all streams.
+ROWS = "rows"
 
 
 class EventTimes:
@@ -37,11 +40,13 @@ class EventTimes:
         for stream in self._streams:
             assert stream.time is not None
             # Microseconds, for both kinds of timestamp and any time zone of the session.
-            time_us = F.unix_micros(stream.column(stream.time).cast("timestamp"))
+            time_us = f"unix_micros(CAST({stream.field}.{quoted(stream.time)} AS TIMESTAMP))"
             oldest_us = self.newest_us.get(stream.name, _NEVER_US) - stream.delay_us
-            metrics.append(F.max(time_us).alias(f"newest_{stream.number}"))
-            metrics.append(F.count(F.when(time_us < oldest_us, 1)).alias(f"late_{stream.number}"))
-        return metrics
+            # A decimal is not part of generated code, which otherwise is compiled for each batch.
+            is_late = f"CAST({time_us} AS DECIMAL(20, 0)) - {oldest_us}BD < 0BD"
+            metrics.append(F.expr(f"max({time_us}) AS newest_{stream.number}"))
+            metrics.append(F.expr(f"count_if({is_late}) AS late_{stream.number}"))
+        return [*metrics, F.expr(f"count(*) AS {ROWS}")] if metrics else []
 
     def advance(self, observed: Mapping[str, Any]) -> int:
         """Take over what was observed; return the number of late rows."""

@@ -2,67 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DoubleType, FloatType
 
+from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.spark.engine.wanted_parts import WantedParts
 from eddyline.spark.state.join_worker import PARTS, STEM, TASK, TIME, stem_field
-from eddyline.sql.placeholders import display_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: Rows are hashed into so many buckets, and buckets are dealt out to tasks.
 BUCKETS = 64
-_OWN_CODE = (
-    BooleanType,
-    IntegralType,
-    FloatType,
-    DoubleType,
-    DateType,
-    TimestampType,
-    TimestampNTZType,
-)
-
-
-@dataclass(frozen=True)
-class JoinKey:
-    """A key of a stream.
-
-    Parameters
-    ----------
-    text
-        An expression over the stream, as Spark SQL.
-    compared_as
-        Type in which it is compared with the columns of other streams.
-
-    """
-
-    text: str
-    compared_as: DataType
-
-    @property
-    def name(self) -> str:
-        """Identifies the key in files."""
-        return f"{display_text(self.text)}:{self.compared_as.simpleString()}"
-
-    @property
-    def is_hashed(self) -> bool:
-        """Whether values are too large to be their own code."""
-        return not isinstance(self.compared_as, _OWN_CODE)
 
 
 @dataclass(frozen=True)
@@ -126,58 +83,84 @@ class StemExchange:
         return F.unix_micros(self.stream.column(self.stream.time).cast("timestamp"))
 
 
-def exchange(
-    df: DataFrame, stems: Sequence[StemExchange], parts: Sequence[Column], tasks: int
-) -> DataFrame:
-    """Send matched rows to the tasks that join them.
+@dataclass(frozen=True)
+class Exchange:
+    """How matched rows travel to the tasks that join them; made once for many micro-batches.
 
     Parameters
     ----------
-    df
-        `SOURCE`, and a struct for each stream.
     stems
         How rows travel to each SteM.
+    wanted
+        Says which roles want a row.
     parts
-        For each SteM, the numbers of the query roles that want a row there; a row with none is not
-        sent.
+        For each SteM, the numbers of the roles that it serves.
     tasks
         Number of tasks.
 
     """
-    stem = F.col(STEM)
 
-    def of_stem(make: Callable[[StemExchange], Column]) -> Column:
-        column = F.lit(None)
-        for own in stems:
-            column = F.when(stem == own.number, make(own)).otherwise(column)
-        return column
+    stems: tuple[StemExchange, ...]
+    wanted: WantedParts
+    parts: tuple[tuple[int, ...], ...]
+    tasks: int
 
-    if _is_one_stem_per_stream(stems):
-        of_source = F.lit(None)
-        for own in stems:
-            of_source = F.when(F.col(SOURCE) == own.stream.number, F.lit(own.number)).otherwise(
-                of_source
-            )
-        numbered = df.withColumn(STEM, of_source)
-    else:
-        numbers = F.filter(
-            F.array(
-                *[F.when(F.col(SOURCE) == own.stream.number, F.lit(own.number)) for own in stems]
-            ),
-            lambda number: number.isNotNull(),
-        )
-        numbered = df.withColumn(STEM, F.explode(numbers))
-    by_number = dict(zip([own.number for own in stems], parts, strict=True))
-    sent = numbered.withColumn(PARTS, of_stem(lambda own: by_number[own.number]))
-    sent = sent.filter(F.size(PARTS) > 0)
-    return sent.select(
-        of_stem(lambda own: own.task(tasks)).alias(TASK),
-        STEM,
-        of_stem(StemExchange.time_us).alias(TIME),
-        PARTS,
-        *[F.when(stem == own.number, own.struct()).alias(stem_field(own.number)) for own in stems],
-    ).repartitionById(tasks, F.col(TASK))
+    @functools.cached_property
+    def identity(self) -> object:
+        """Equal for two that make the same columns."""
+        return (self.stems, self.wanted.identity, self.parts, self.tasks)
 
+    @functools.cached_property
+    def _is_one_stem_per_stream(self) -> bool:
+        return len({own.stream.number for own in self.stems}) == len(self.stems)
 
-def _is_one_stem_per_stream(stems: Sequence[StemExchange]) -> bool:
-    return len({own.stream.number for own in stems}) == len(stems)
+    @functools.cached_property
+    def _stem(self) -> Column:
+        """Number of the SteM that a row goes to; a stream with several has a row for each."""
+        numbers = [F.when(F.col(SOURCE) == s.stream.number, F.lit(s.number)) for s in self.stems]
+        if self._is_one_stem_per_stream:
+            return F.coalesce(*numbers)
+        return F.explode(F.filter(F.array(*numbers), lambda number: number.isNotNull()))
+
+    @functools.cached_property
+    def _columns(self) -> list[Column]:
+        """The columns that rows travel with, and `TASK`."""
+        stem = F.col(STEM)
+
+        def of_stem(make: Callable[[StemExchange], Column]) -> Column:
+            column = F.lit(None)
+            for own in self.stems:
+                column = F.when(stem == own.number, make(own)).otherwise(column)
+            return column
+
+        return [
+            of_stem(lambda own: own.task(self.tasks)).alias(TASK),
+            stem,
+            of_stem(StemExchange.time_us).alias(TIME),
+            of_stem(self._wanted_in).alias(PARTS),
+            *[F.when(stem == s.number, s.struct()).alias(stem_field(s.number)) for s in self.stems],
+        ]
+
+    def _wanted_in(self, stem: StemExchange) -> Column:
+        parts = self.parts[stem.number]
+        return self.wanted.of_stem(stem.stream.number, parts, self._is_one_stem_per_stream)
+
+    @functools.cached_property
+    def _is_wanted(self) -> Column:
+        return self.wanted.is_any(F.col(PARTS))
+
+    @functools.cached_property
+    def _task(self) -> Column:
+        return F.col(TASK)
+
+    def send(self, df: DataFrame) -> DataFrame:
+        """Send rows to the tasks that join them; rows that no role wants are not sent.
+
+        Parameters
+        ----------
+        df
+            `SOURCE`, a struct for each stream, and whatever `wanted` reads.
+
+        """
+        sent = df.withColumn(STEM, self._stem).select(*self._columns).filter(self._is_wanted)
+        return sent.repartitionById(self.tasks, self._task)

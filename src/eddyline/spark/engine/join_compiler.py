@@ -13,8 +13,8 @@ from eddyline.errors import LookupTableError, QueryError
 from eddyline.spark.common.lookup_keys import common_type
 from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.exchange import JoinKey
 from eddyline.spark.engine.guards import could_fail
+from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.sql.placeholders import STREAM, display_text
 from eddyline.sql.query import JoinSpec

@@ -16,8 +16,10 @@ from pyspark.sql.types import StructType
 from eddyline.fabric.shared.slots import Slots
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.exchange import JoinKey, StemExchange
+from eddyline.spark.engine.exchange import Exchange, StemExchange
+from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.engine.wanted_parts import WantedParts
 from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
 from eddyline.spark.state.join_state import JoinState
@@ -34,18 +36,15 @@ class PlannedJoins:
     ----------
     plan
         For the tasks.
-    stems
-        How rows travel to each SteM.
-    part_numbers
-        For each SteM, the numbers of the query roles that it serves.
+    exchange
+        How rows travel to tasks.
     expired
         Names of containers that no later result can need.
 
     """
 
     plan: JoinPlan
-    stems: tuple[StemExchange, ...]
-    part_numbers: tuple[tuple[int, ...], ...]
+    exchange: Exchange
     expired: tuple[str, ...]
 
 
@@ -77,6 +76,7 @@ class JoinPlanner:
         batch: int,
         queries: Mapping[CompiledQuery, int],
         watermarks_us: Mapping[str, int],
+        wanted: WantedParts,
         state: JoinState,
     ) -> PlannedJoins:
         """Return how to join a micro-batch.
@@ -89,6 +89,8 @@ class JoinPlanner:
             The queries that join streams, each with the number of times that it was resumed.
         watermarks_us
             By stream name, the time before which no row is expected any more.
+        wanted
+            Says which roles want a row.
         state
             Containers of earlier micro-batches.
 
@@ -137,9 +139,11 @@ class JoinPlanner:
             {task: names for task, names in merges.items() if names},
             needed,
             dict(self.orders),
+            {own.number: wanted.bits(own.stream.number) for own in exchanges},
         )
         numbers = tuple(map(tuple, part_numbers))
-        return PlannedJoins(plan, tuple(exchanges), numbers, tuple(expired))
+        exchange = Exchange(tuple(exchanges), wanted, numbers, plan.tasks)
+        return PlannedJoins(plan, exchange, tuple(expired))
 
     def _assign_slots(self, queries: Mapping[CompiledQuery, int]) -> dict[tuple[int, int], int]:
         """Give every query a bit; those that ended give theirs back."""

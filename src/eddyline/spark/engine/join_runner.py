@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from eddyline.journal import Event
 from eddyline.journal.events import ProbeOrderChanged
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.exchange import StemExchange, exchange
-from eddyline.spark.engine.join_planner import JoinPlanner, PlannedJoins
+from eddyline.spark.engine.exchange import Exchange
+from eddyline.spark.engine.join_planner import JoinPlanner
 from eddyline.spark.engine.stream_info import StreamInfo
+from eddyline.spark.engine.wanted_parts import WantedParts
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
 from eddyline.spark.state.join_state import JoinState
@@ -24,7 +24,7 @@ from eddyline.spark.state.join_worker import join_task
 from eddyline.spark.state.state_file import StateFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 #: Watermark of a stream from which nothing was read yet.
 _NEVER_US = -(2**62)
@@ -59,6 +59,7 @@ class JoinRunner:
         self._streams = streams
         self._note = note
         self._planner = JoinPlanner(streams, folder, tasks)
+        self._exchange: Exchange | None = None
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
         for record in records.values():
@@ -73,7 +74,7 @@ class JoinRunner:
     def run(
         self,
         matched: DataFrame,
-        numbers: Column,
+        wanted: WantedParts,
         batch: int,
         queries: Mapping[CompiledQuery, int],
         newest_us: Mapping[str, int],
@@ -82,8 +83,8 @@ class JoinRunner:
 
         Parameters
         ----------
-        matched, numbers
-            The rows that some query wants, and the column with the numbers of those queries.
+        matched, wanted
+            Rows, and which roles of queries want them.
         batch
             The micro-batch.
         queries
@@ -96,9 +97,10 @@ class JoinRunner:
             stream.name: newest_us.get(stream.name, _NEVER_US) - stream.delay_us
             for stream in self._streams
         }
-        planned = self._planner.plan(batch, queries, watermarks_us, self.state)
-        parts = [_parts_of(stem, planned, numbers) for stem in planned.stems]
-        sent = exchange(matched, planned.stems, parts, planned.plan.tasks)
+        planned = self._planner.plan(batch, queries, watermarks_us, wanted, self.state)
+        if self._exchange is None or self._exchange.identity != planned.exchange.identity:
+            self._exchange = planned.exchange
+        sent = self._exchange.send(matched)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
         notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
@@ -116,15 +118,6 @@ class JoinRunner:
                     ProbeOrderChanged(role=role, before=before, after=order, details=numbers)
                 )
             self._planner.orders[role] = order
-
-
-def _parts_of(stem: StemExchange, planned: PlannedJoins, numbers: Column) -> Column:
-    """Return the numbers of the query roles that want a row in a SteM."""
-    streams = [other.stream.number for other in planned.stems]
-    if streams.count(stem.stream.number) == 1:
-        return F.filter(numbers, lambda number: number < 0)
-    own = F.array(*[F.lit(number) for number in planned.part_numbers[stem.number]])
-    return F.array_intersect(numbers, own)
 
 
 def _task_function(

@@ -17,7 +17,7 @@ from eddyline.spark.common.side_channel import METRIC, collected, unpack
 from eddyline.spark.engine.arbiter import AloneRows, Arbiter
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.event_times import EventTimes
+from eddyline.spark.engine.event_times import ROWS, EventTimes
 from eddyline.spark.engine.fault_search import FaultSearch
 from eddyline.spark.engine.join_runner import JoinRunner
 from eddyline.spark.engine.native_routes import NativeGroup
@@ -25,6 +25,7 @@ from eddyline.spark.engine.planner import BatchPlan, EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.result_store import QUERIES, ResultStore
 from eddyline.spark.engine.task_note import EddyCounts, TaskNote
+from eddyline.spark.engine.wanted_parts import ListedParts, WantedParts
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import owner
 
@@ -168,30 +169,38 @@ class Matcher:
         """Find the matches of all queries in one pass; store the rows that some query wants."""
         from pyspark.sql import Observation
 
-        notes, times = Observation(), Observation()
+        times = Observation()
         metrics = self._event_times.metrics()
         if metrics:
             df = df.observe(times, *metrics)
+        joining = {q: n for q, n in self._resumed(record).items() if q.number in plan.queries}
+        if plan.bits is not None:
+            outcome = self._join(df, plan.bits, batch, joining, outcome)
+            note, late = (
+                TaskNote(eddy=EddyCounts(times.get[ROWS])),
+                self._event_times.advance(times.get),
+            )
+            return replace(outcome, note=note, late=late)
+        notes = Observation()
         matched = (
             df.withColumn(_MATCHED, plan.matches)
             .filter(f"{_MATCHED} IS NOT NULL")
             .observe(notes, collected(f"{_MATCHED}.note"))
         )
-        numbers = F.col(f"{_MATCHED}.queries")
-        joining = {q: n for q, n in self._resumed(record).items() if q.number in plan.queries}
+        numbers = f"{_MATCHED}.queries"
         is_stored = any(plan.stored_columns.values())
         if joining and is_stored:
             matched = matched.persist()  # the rows serve two jobs, and are read once
         files: dict[str, int] = {}
         try:
             if is_stored:
-                stored = F.filter(numbers, lambda number: number >= 0) if joining else numbers
+                stored = F.col(numbers)
+                if joining:
+                    stored = F.filter(stored, lambda number: number >= 0)
                 matches = matched.withColumn(QUERIES, stored).filter(F.size(QUERIES) > 0)
                 files = self._results.write_matches(batch, matches, plan.stored_columns)
             if joining:
-                newest_us = self._event_times.newest_us
-                joined, expired = self._joins.run(matched, numbers, batch, joining, newest_us)
-                outcome = replace(outcome, joins=joined, expired=tuple(expired))
+                outcome = self._join(matched, ListedParts(numbers), batch, joining, outcome)
             elif not is_stored:
                 matched.write.format("noop").mode("overwrite").save()
         finally:
@@ -201,6 +210,18 @@ class Matcher:
         note = TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC])))
         note = replace(note, failures={owner(n): error for n, error in note.failures.items()})
         return replace(outcome, groups=tuple(plan.groups), note=note, late=late, files=files)
+
+    def _join(
+        self,
+        df: DataFrame,
+        wanted: WantedParts,
+        batch: int,
+        queries: Mapping[CompiledQuery, int],
+        outcome: MatchOutcome,
+    ) -> MatchOutcome:
+        newest_us = self._event_times.newest_us
+        joined, expired = self._joins.run(df, wanted, batch, queries, newest_us)
+        return replace(outcome, joins=joined, expired=tuple(expired))
 
     def _resumed(self, record: BatchRecord) -> dict[CompiledQuery, int]:
         """Return the running queries that join streams, with how often each was resumed."""

@@ -24,6 +24,7 @@ from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from eddyline.spark.engine.plans import EddyPlan, StreamPlan
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.spark.engine.wanted_parts import PartBits, can_be_bits
 from eddyline.spark.engine.worker import run_probe, run_task
 from eddyline.spark.state.join_plan import owner
 
@@ -63,6 +64,8 @@ class BatchPlan:
         Names of the Python functions that workers call, by stream number and operator key.
     eddies, crossing
         What `matches` was made of: the plan for workers, and the columns that cross.
+    bits
+        Does without eddies; None if these are needed.
 
     """
 
@@ -74,6 +77,7 @@ class BatchPlan:
     functions: Mapping[tuple[int, str], str]
     eddies: EddyPlan
     crossing: Sequence[Column]
+    bits: PartBits | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,13 @@ class EddyPlanner:
             functions,
             eddy_plan,
             arguments,
+            self._bits(given.queries),
         )
+
+    def _bits(self, queries: Sequence[CompiledQuery]) -> PartBits | None:
+        if not can_be_bits(queries):
+            return None
+        return PartBits(self._streams, [role for query in queries for role in query.filters()])
 
 
 def make_udf(plan: EddyPlan) -> Callable[..., Column]:

@@ -65,9 +65,13 @@ class StreamInfo:
         """Return one of its columns."""
         return F.col(f"{self.field}.{quoted(name)}")
 
+    def localised(self, text: str) -> str:
+        """Return an expression over the stream as one over its struct column."""
+        return text.replace(f"`{STREAM}`", f"`{self.field}`")
+
     def expression(self, text: str) -> Column:
         """Return an expression over its columns."""
-        return F.expr(text.replace(f"`{STREAM}`", f"`{self.field}`"))
+        return F.expr(self.localised(text))
 
 
 def union_streams(streams: Sequence[StreamInfo], frames: Sequence[DataFrame]) -> DataFrame:

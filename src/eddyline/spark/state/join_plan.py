@@ -115,6 +115,8 @@ class JoinPlan:
         By slot, the oldest event time that the query may still join.
     orders
         By role of new rows, as a name, the names of the probes in the order to begin with.
+    bits
+        For each SteM, the part numbers that bits of `PARTS` stand for; empty if it is a list.
 
     """
 
@@ -131,6 +133,7 @@ class JoinPlan:
     merges: Mapping[int, tuple[str, ...]]
     needed_since_us: Mapping[int, int]
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def role_name(self, role: Role) -> str:
         """Return a name for a role that means the same in other plans."""

@@ -32,6 +32,8 @@ from eddyline.spark.state.stored_runs import recall, remember, to_section
 
 #: Columns of the rows that tasks receive; those of a SteM are in a struct named by `stem_field`.
 TASK, STEM, TIME, PARTS = "task", "stem", "time_us", "parts"
+#: Stands for no event time.
+NEVER_US = -(2**63)
 
 
 def stem_field(number: int) -> str:
@@ -110,7 +112,7 @@ def _to_runs(
     new: dict[int, Run] = {}
     late: dict[int, int] = {}
     for number, rows in arrivals.rows.items():
-        lineage, is_late = rows.lineage(plan, words)
+        lineage, is_late = rows.lineage(plan, number, words)
         late[number] = int(is_late.sum())
         wanted = np.flatnonzero(np.logical_or.reduce([b.any(axis=1) for b in lineage.values()]))
         if len(wanted):
@@ -155,38 +157,48 @@ class ArrivedRows:
     times_us
         Event times; NULL without one.
     parts
-        The numbers of the query roles that want each row.
+        The query roles that want each row: a list of numbers, or a bitmap.
 
     """
 
     rows: pa.StructArray
     times_us: pa.Array
-    parts: pa.ListArray
+    parts: pa.Array
 
-    def lineage(self, plan: JoinPlan, words: int) -> tuple[dict[int, Bitmaps], BoolArray]:
+    def lineage(
+        self, plan: JoinPlan, stem: int, words: int
+    ) -> tuple[dict[int, Bitmaps], BoolArray]:
         """Return bitmaps of the queries that want each row, by occurrence, and which are late.
 
         A row is late if it has no time, or is too old for every query that wants it.
         """
         count = len(self.rows)
-        owners = np.repeat(np.arange(count), np.diff(self.parts.offsets.to_numpy()))
-        numbers = self.parts.flatten().to_numpy(zero_copy_only=False)
-        known = np.unique(numbers)
-        parts = [plan.parts[int(number)] for number in known]
-        positions = np.searchsorted(known, numbers)
-        has_time = self.times_us.is_valid().to_numpy(zero_copy_only=False)
-        times = self.times_us.fill_null(0).to_numpy()
-        limits = np.array([part.watermark_us for part in parts], dtype=np.int64)
-        in_time = has_time[owners] & (times[owners] >= limits[positions])
-        occurrences = {0, *[part.occurrence for part in parts]}
-        lineage = {n: np.zeros((count, words), dtype=np.uint64) for n in sorted(occurrences)}
-        for position, part in enumerate(parts):
+        times = self.times_us.fill_null(NEVER_US).to_numpy()
+        lineage: dict[int, Bitmaps] = {}
+        is_wanted, is_in_time = np.zeros((2, count), dtype=bool)
+        for number, rows in self._rows_by_part(plan.bits.get(stem, ())):
+            part = plan.parts[number]
+            if part.occurrence not in lineage:
+                lineage[part.occurrence] = np.zeros((count, words), dtype=np.uint64)
+            in_time = rows[times[rows] >= max(part.watermark_us, NEVER_US + 1)]
             word, mask = bit(part.slot)
-            lineage[part.occurrence][owners[(positions == position) & in_time], word] |= mask
-        is_late = np.zeros(count, dtype=bool)
-        is_late[owners] = True
-        is_late[owners[in_time]] = False
-        return lineage, is_late
+            lineage[part.occurrence][in_time, word] |= mask
+            is_wanted[rows] = is_in_time[in_time] = True
+        return lineage, is_wanted & ~is_in_time
+
+    def _rows_by_part(self, bits: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
+        """Yield the numbers of roles, each with the rows that it wants."""
+        if bits:
+            bitmaps = self.parts.to_numpy()
+            for position, number in enumerate(bits):
+                yield number, np.flatnonzero(bitmaps & (1 << position))
+            return
+        owners = np.repeat(np.arange(len(self.rows)), np.diff(self.parts.offsets.to_numpy()))
+        numbers = self.parts.flatten().to_numpy(zero_copy_only=False)
+        by_number = np.argsort(numbers, kind="stable")
+        known, starts = np.unique(numbers[by_number], return_index=True)
+        for number, rows in zip(known, np.split(owners[by_number], starts[1:]), strict=True):
+            yield int(number), rows
 
     def to_run(self, stem: StemLayout, lineage: Mapping[int, Bitmaps], wanted: IntArray) -> Run:
         """Return the wanted rows as a run."""

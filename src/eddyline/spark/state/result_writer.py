@@ -58,13 +58,7 @@ class ResultWriter:
 
     def write(self, results: Combinations) -> None:
         """Write results with the numbers of their queries."""
-        rows, slots = set_bits(results.interested)
-        offsets = np.zeros(len(results) + 1, dtype=np.int32)
-        np.cumsum(np.bincount(rows, minlength=len(results)), out=offsets[1:])
-        numbers = self._numbers[slots]
-        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-            self.counts[int(number)] = self.counts.get(int(number), 0) + int(count)
-        columns = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers, pa.int32()))]
+        columns = [self._to_numbers(results)]
         filled = {self._roles[role]: role for role in results.blocks}
         for name, schema in self._schemas.items():
             if name in filled:
@@ -74,12 +68,29 @@ class ResultWriter:
         names = [QUERIES, *self._schemas]
         self._write_batch(pa.RecordBatch.from_arrays(columns, names))
 
+    def _to_numbers(self, results: Combinations) -> pa.ListArray:
+        """Return the numbers of the queries of each result, and count them."""
+        rows, slots = set_bits(results.interested)
+        numbers, times = self._numbers[slots], 1
+        if len(results.interested) == 1:  # the same for all results
+            times = len(results)
+            offsets = np.arange(times + 1, dtype=np.int32) * np.int32(len(numbers))
+        else:
+            offsets = np.zeros(len(results) + 1, dtype=np.int32)
+            np.cumsum(np.bincount(rows, minlength=len(results)), out=offsets[1:])
+        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+            self.counts[int(number)] = self.counts.get(int(number), 0) + int(count) * times
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.tile(numbers, times)))
+
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         try:
             if self._writer is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._writer = pq.ParquetWriter(
-                    str(self._path), batch.schema, use_dictionary=[QUERIES], store_schema=False
+                    str(self._path),
+                    batch.schema,
+                    use_dictionary=[f"{QUERIES}.list.element"],
+                    store_schema=False,
                 )
             self._writer.write_batch(batch)
         except OSError as error:

@@ -40,6 +40,8 @@ QUERIES = [
     "SELECT a FROM events WHERE (a = 0 OR 10 / a > 5) OR half(a) > 2",
     "SELECT a FROM events WHERE a <> 0 AND (10 / a > 3 OR half(a) > 2) AND "
     "NOT (half(a) > 9 OR 10 / a > 7)",
+    "SELECT a FROM events WHERE a + 1 > 0 AND "
+    "NOT (FALSE AND (a = 0 OR (10 / a > 2 AND half(a) > 1)))",
 ]
 
 

@@ -183,8 +183,9 @@ class QueryCompiler:
 
         Spark optimises them as in a micro-batch, which fails here rather than there.
         """
-        texts = {text: None for spec in query.predicates for text in spec.arguments}
-        texts |= {spec.condition: None for spec in query.predicates if spec.function is None}
+        specs = [*query.predicates, *(query.ordered.predicates if query.ordered else ())]
+        texts = {text: None for spec in specs for text in spec.arguments}
+        texts |= {spec.condition: None for spec in specs if spec.function is None}
         frame = empty_stream.select(*[F.expr(text) for text in texts])
         frame._jdf.queryExecution().optimizedPlan()
         return dict(zip(texts, [field.dataType for field in frame.schema], strict=True))

@@ -110,9 +110,12 @@ def test_joins_equal_batch_sql_over_cuts_and_restarts(
         "self": (SELF, "ab", 12),
         "wide": (TWO, "lt", 60),
     }
+    windows_s = {name: dict.fromkeys(own, window) for name, (_, own, window) in queries.items()}
+    windows_s["own"] = {"l": 25, "t": 8}
+    texts = {name: f"{sql} WINDOW {window} SECONDS" for name, (sql, _, window) in queries.items()}
+    texts["own"] = TWO.replace("light l", "light l [RANGE 25 SECONDS]") + " WINDOW 8 SECONDS"
     engine = open_engine(spark, tmp_path / "engine", sources)
-    for name, (sql, _, window) in queries.items():
-        engine.query(name, f"{sql} WINDOW {window} SECONDS")
+    engine.add(texts)
     engine.query("filter", "SELECT v FROM light WHERE v > 5")
     for batch in range(3):
         for source in sources.values():
@@ -122,8 +125,9 @@ def test_joins_equal_batch_sql_over_cuts_and_restarts(
             engine = open_engine(spark, tmp_path / "engine", sources)
         run = engine.start(trigger="available now")
         run.process_all_available()
-    for name, (sql, aliases, window) in queries.items():
-        expected = oracle(spark, sources, sql, dict.fromkeys(aliases, window))
+    for name, windows in windows_s.items():
+        sql = queries[name][0] if name in queries else TWO
+        expected = oracle(spark, sources, sql, windows)
         assert expected, name
         assert sorted(map(tuple, engine.results(name).collect()), key=repr) == expected, name
         assert engine.queries()[name].matched == len(expected)

@@ -1,4 +1,4 @@
-"""Step 1, read: SQL text to a SELECT tree and a window.
+"""Step 1, read: SQL text to a SELECT tree and windows.
 
 Refuses what a continuous query cannot have: aggregation, sorting, subqueries, functions whose
 answer changes between evaluations, outer joins.
@@ -10,19 +10,16 @@ import re
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 
 from eddyline.errors import QueryError
 from eddyline.sql.dialect import SPARK, dialect
 from eddyline.sql.placeholders import RESERVED
 from eddyline.sql.schemas import Schemas
-from eddyline.sql.specs import Window
 from eddyline.sql.tree import abbreviated
+from eddyline.sql.window_clauses import WindowClauses, split_windows
 
-_WINDOW = re.compile(
-    r"\s+WINDOW\s+(\d+)\s+(MILLISECOND|SECOND|MINUTE|HOUR|DAY|ROW)S?\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
 #: Parts of a SELECT, a table and a join that are understood; whatever else is written is refused.
 _SELECT_PARTS = frozenset(("expressions", "from_", "joins", "where", "hint"))
 _TABLE_PARTS = frozenset(("this", "db", "catalog", "alias"))
@@ -75,11 +72,11 @@ class ReadQuery:
     text, schemas
         As given.
     body
-        The text without its window clause; positions in `select` refer to it.
+        The text without its windows; positions in `select` refer to it.
     select
         The parsed SELECT.
-    window
-        The window clause, if there is one.
+    windows
+        Windows, of the whole query and of single sources.
 
     """
 
@@ -87,7 +84,7 @@ class ReadQuery:
     schemas: Schemas
     body: str
     select: exp.Select
-    window: Window | None
+    windows: WindowClauses
 
 
 def read(query: QueryText) -> ReadQuery:
@@ -97,42 +94,26 @@ def read(query: QueryText) -> ReadQuery:
     --------
     >>> schemas = Schemas({"light": {"lux": "int"}})
     >>> query = read(QueryText("SELECT lux FROM light WINDOW 5 ROWS", schemas))
-    >>> query.select.sql(), query.window
+    >>> query.select.sql(), query.windows.of_query
     ('SELECT lux FROM light', Window(size=5, unit='rows'))
 
     """
     if RESERVED in query.text.lower():
         raise QueryError(f"names that begin with {RESERVED} are reserved; use another name")
-    body, window = split_window(query.text)
-    select = _parse_select(body, query.schemas)
+    own_dialect = dialect(query.schemas.double_quoted_identifiers)
+    body, windows = split_windows(query.text, own_dialect)
+    select = _parse_select(body, own_dialect)
     _refuse_unsupported_clauses(select)
     _refuse_unsupported_expressions(select)
     _refuse_unsupported_joins(select)
-    return ReadQuery(query.text, query.schemas, body, select, window)
+    return ReadQuery(query.text, query.schemas, body, select, windows)
 
 
-def split_window(text: str) -> tuple[str, Window | None]:
-    """Return the query without its window clause, and the window.
-
-    Examples
-    --------
-    >>> split_window("SELECT a FROM s WINDOW 5 minutes")
-    ('SELECT a FROM s', Window(size=5, unit='minutes'))
-
-    """
-    clause = _WINDOW.search(text)
-    if clause is None:
-        return text.strip().rstrip(";"), None
-    if int(clause[1]) == 0:
-        raise QueryError("a window of 0 has no rows in it; give it a size of at least 1")
-    return text[: clause.start()].strip(), Window(int(clause[1]), clause[2].lower() + "s")
-
-
-def _parse_select(body: str, schemas: Schemas) -> exp.Select:
+def _parse_select(body: str, own_dialect: Dialect) -> exp.Select:
     if not body:
         raise QueryError("the query is empty; write SELECT ... FROM a stream")
     try:
-        statements = dialect(schemas.double_quoted_identifiers).parse(body)
+        statements = own_dialect.parse(body)
     except (ParseError, TokenError) as error:
         raise QueryError(_describe_failure(error)) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):

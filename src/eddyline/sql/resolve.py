@@ -22,6 +22,7 @@ from eddyline.sql.read import ReadQuery
 from eddyline.sql.schemas import Schemas
 from eddyline.sql.specs import Window
 from eddyline.sql.tree import copy_tree, from_items
+from eddyline.sql.window_clauses import WindowClauses
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def resolve(query: ReadQuery) -> ResolvedQuery:
 
     """
     select = copy_tree(query.select)
-    sources = _resolve_sources(select, query.schemas, query.window)
+    sources = _resolve_sources(select, query.schemas, query.windows)
     using = _resolve_using(select, sources)
     names = NameResolver(sources, query.schemas, using)
     lateral_aliases: set[str] = set()
@@ -118,11 +119,16 @@ def resolve(query: ReadQuery) -> ResolvedQuery:
 
 
 def _resolve_sources(
-    select: exp.Select, schemas: Schemas, window: Window | None
+    select: exp.Select, schemas: Schemas, windows: WindowClauses
 ) -> tuple[Source, ...]:
     sources: list[Source] = []
-    for item in from_items(select):
-        source = _resolve_source(item, schemas, window)
+    items = from_items(select)
+    begins = [_position(item) for item in items]
+    for item, begin, end in zip(items, begins, [*begins[1:], None], strict=True):
+        own = windows.between(begin, end)
+        source = _resolve_source(item, schemas, own or windows.of_query)
+        if own is not None and not source.is_stream:
+            raise QueryError(f"{source.alias!r} is a static table and cannot have a window")
         if any(other.alias.lower() == source.alias.lower() for other in sources):
             raise QueryError(f"{source.alias!r} stands twice in FROM; give one an alias")
         sources.append(source)
@@ -161,6 +167,12 @@ def _resolve_using(select: exp.Select, sources: Sequence[Source]) -> dict[str, s
 
 def _has(source: Source, name: str) -> bool:
     return any(name.lower() == own.lower() for own in source.columns)
+
+
+def _position(item: exp.Expression) -> int:
+    """Return where the name of a source begins in the text."""
+    name = item.this if isinstance(item, exp.Table) else None
+    return int(name.meta.get("start", 0)) if isinstance(name, exp.Identifier) else 0
 
 
 def _resolve_source(item: exp.Expression, schemas: Schemas, window: Window | None) -> Source:

@@ -14,7 +14,8 @@ from tests.unit.sql.support import SCHEMAS, Case, cases, output, to_sql
 
 
 def describe(query: ReadQuery) -> list[str]:
-    window = f"{query.window.size} {query.window.unit}" if query.window else "none"
+    of_query = query.windows.of_query
+    window = f"{of_query.size} {of_query.unit}" if of_query else "none"
     return [f"select: {to_sql(query.select)}", f"window: {window}"]
 
 

@@ -10,7 +10,7 @@ from eddyline.report.document import Column, Document, Items, Table
 
 if TYPE_CHECKING:
     from eddyline.report.model import ClassLine, PredicateLine, Report
-    from eddyline.report.run import QueryState, RunReport
+    from eddyline.report.run import JoinNumbers, QueryState, RunReport
 
 CHANGES_SHOWN = 12
 ORDERS_SHOWN = 3
@@ -142,8 +142,30 @@ def describe_run(report: RunReport) -> Document:
         tickets = sorted(batches[-1].tickets.items(), key=lambda item: -item[1])
         shares = [f"{name} {share:.0%}" for name, share in tickets[:TICKETS_SHOWN]]
         paragraphs.append("shares of tickets, largest visited first: " + ", ".join(shares))
+    joins = [batch.joins for batch in batches if batch.joins is not None]
+    if joins:
+        paragraphs += _describe_joins(joins)
     queries = query_blocks(report.queries, title=_count(report.queries))
     return Document("run of the engine", [*paragraphs, *queries])
+
+
+def _describe_joins(joins: Sequence[JoinNumbers]) -> list[str]:
+    """Return what joining streams came to, in sentences."""
+    rows, results = sum(own.rows for own in joins), sum(own.results for own in joins)
+    matches, candidates = sum(own.matches for own in joins), sum(own.candidates for own in joins)
+    busy_s, opening_s = sum(own.busy_s for own in joins), sum(own.opening_s for own in joins)
+    written, last = sum(own.bytes_written for own in joins), joins[-1]
+    lines = [
+        f"joins: {rows:,} rows gave {results:,} results; {candidates / max(matches, 1):.2f} stored "
+        f"rows compared per match; workers joined for {busy_s:.2f} s, of which {opening_s:.2f} s "
+        f"opening state that others wrote",
+        f"join state: {last.state_rows:,} rows, {last.state_bytes / 1e6:,.1f} MB in "
+        f"{last.state_files:,} files; {written / 1e6:,.1f} MB written",
+    ]
+    late = sum(own.late for own in joins)
+    if late:
+        lines.append(f"{late:,} rows were too late for every join that wants them, and left out")
+    return lines
 
 
 def describe_queries(states: Sequence[QueryState]) -> Document:

@@ -12,6 +12,41 @@ from eddyline.report.view import View
 
 
 @dataclass(frozen=True)
+class JoinNumbers:
+    """What joining streams came to in one micro-batch.
+
+    Parameters
+    ----------
+    results
+        Combinations of rows that are results of some query.
+    candidates, matches
+        Stored rows that were compared with probing rows, and those of them that were equal.
+    busy_s, opening_s
+        Seconds that workers spent joining, and those of them in which they mapped state that
+        other workers had written.
+    rows, late
+        Rows that queries wanted, and those of them that were too late for all that did.
+    bytes_written
+        Join state written, compaction included.
+    state_rows, state_bytes, state_files
+        Join state after the micro-batch.
+
+    """
+
+    results: int = 0
+    candidates: int = 0
+    matches: int = 0
+    busy_s: float = 0.0
+    opening_s: float = 0.0
+    rows: int = 0
+    late: int = 0
+    bytes_written: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    state_files: int = 0
+
+
+@dataclass(frozen=True)
 class MicroBatch:
     """The numbers of one micro-batch.
 
@@ -30,8 +65,10 @@ class MicroBatch:
     busy_s
         Seconds that the workers spent on matching.
     late
-        Rows that arrived later than the delay of their stream allows; they are processed all the
-        same.
+        Rows that arrived later than the delay of their stream allows. Filters process them all the
+        same; joins leave them out.
+    joins
+        What joining streams came to; None if no query joins streams.
 
     """
 
@@ -43,6 +80,7 @@ class MicroBatch:
     tickets: dict[str, float] = field(default_factory=dict)
     busy_s: float = 0.0
     late: int = 0
+    joins: JoinNumbers | None = None
 
     def __str__(self) -> str:
         return (

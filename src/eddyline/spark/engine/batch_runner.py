@@ -147,6 +147,7 @@ class BatchRunner:
                 },
                 note.busy_s,
                 outcome.late,
+                self._joins.numbers(outcome.joins) if outcome.joins.rows else None,
             )
         )
         self._planner.routes.learn(df, record.rows, seconds, outcome.groups)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from eddyline.journal import Event
 from eddyline.journal.events import ProbeOrderChanged
+from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
@@ -107,6 +108,22 @@ class JoinRunner:
         note = JoinNote.merge(notes)
         self._learn(note)
         return note, list(planned.expired)
+
+    def numbers(self, note: JoinNote) -> JoinNumbers:
+        """Return what the last finished micro-batch came to, for the report."""
+        return JoinNumbers(
+            note.combinations,
+            note.candidates,
+            note.matches,
+            note.busy_s,
+            note.opening_s,
+            note.rows,
+            sum(note.late.values()),
+            sum(file.size for file in note.added),
+            self.state.rows,
+            self.state.bytes,
+            len(self.state),
+        )
 
     def _learn(self, note: JoinNote) -> None:
         """Keep the orders of probes for the next micro-batch; write changes into the journal."""

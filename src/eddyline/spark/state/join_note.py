@@ -25,10 +25,12 @@ class JoinNote:
         Rows received, and by stream number those that were too late.
     candidates, matches
         Stored rows compared with probes, and those that were equal.
-    busy_s
-        Seconds that workers spent joining.
+    busy_s, opening_s
+        Seconds that workers spent joining, and those of them opening state that others wrote.
     orders
         By role of new rows, the names of the probes in their order at the end.
+    combinations
+        Results, each counted once for all its queries.
 
     """
 
@@ -42,6 +44,8 @@ class JoinNote:
     matches: int = 0
     busy_s: float = 0.0
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    opening_s: float = 0.0
+    combinations: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -56,6 +60,8 @@ class JoinNote:
             "matches": self.matches,
             "busy_s": self.busy_s,
             "orders": {role: list(order) for role, order in self.orders.items()},
+            "opening_s": self.opening_s,
+            "combinations": self.combinations,
         }
 
     @classmethod
@@ -72,6 +78,8 @@ class JoinNote:
             plain["matches"],
             plain["busy_s"],
             {role: tuple(order) for role, order in plain["orders"].items()},
+            plain["opening_s"],
+            plain["combinations"],
         )
 
     @classmethod
@@ -96,6 +104,8 @@ class JoinNote:
             sum(note.matches for note in listed),
             sum(note.busy_s for note in listed),
             {role: order for note in listed for role, order in note.orders.items()},
+            sum(note.opening_s for note in listed),
+            sum(note.combinations for note in listed),
         )
 
 

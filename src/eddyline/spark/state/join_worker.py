@@ -49,7 +49,9 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     began = time.perf_counter()
     words = words_of(plan.queries)
     new, late = _to_runs(plan, arrivals, words)
+    opening = time.perf_counter()
     stored = recall(plan, arrivals.task, words)
+    opening_s = time.perf_counter() - opening
     stems = {
         number: SteM([runs[number] for runs in stored.values() if number in runs])
         for number in range(len(plan.stems))
@@ -81,6 +83,8 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             plan.role_name(role): tuple(_path_name(plan, path) for path in order)
             for role, order in join.orders().items()
         },
+        opening_s,
+        writer.combinations,
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
 

@@ -53,11 +53,13 @@ class ResultWriter:
         self._numbers = np.full(max(numbers, default=0) + 1, -1, dtype=np.int32)
         self._numbers[list(numbers)] = list(numbers.values())
         self._writer: pq.ParquetWriter | None = None
-        #: Results so far, by query number.
+        #: Results so far, by query number, and each counted once for all its queries.
         self.counts: dict[int, int] = {}
+        self.combinations = 0
 
     def write(self, results: Combinations) -> None:
         """Write results with the numbers of their queries."""
+        self.combinations += len(results)
         columns = [self._to_numbers(results)]
         filled = {self._roles[role]: role for role in results.blocks}
         for name, schema in self._schemas.items():

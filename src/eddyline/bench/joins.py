@@ -1,7 +1,7 @@
 """Joins of streams: SteMs against other indexes, orders and plans, and the engine against Spark.
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
-Spark are in `joins_spark.py`.
+Spark are in `joins_spark.py`, those over files in `joins_state.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from eddyline.arrays import IntArray
 from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_spark import against_spark, many_queries
+from eddyline.bench.joins_state import growth, memory, written
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import KeyColumn, key_column
@@ -35,6 +36,9 @@ def run(bench: Bench) -> None:
             "order": lambda: _order(bench),
             "triangle": lambda: _triangle(bench),
             "sharing": lambda: _sharing(bench),
+            "written": lambda: written(bench),
+            "growth": lambda: growth(bench),
+            "memory": lambda: memory(bench),
             "spark": lambda: against_spark(bench),
             "queries": lambda: many_queries(bench),
         }

@@ -49,6 +49,10 @@ class WorkerCache(Generic[Key, Value]):
         while len(self._entries) > self._entries_max:
             self._entries.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
     def __iter__(self) -> Iterator[tuple[Key, Value]]:
         """Yield keys and values, the one used longest ago first."""
         return iter(list(self._entries.items()))

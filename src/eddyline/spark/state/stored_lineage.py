@@ -20,14 +20,30 @@ SlotKeys = Mapping[int, tuple[int, int]]
 
 
 def to_column(lineage: Bitmaps) -> pa.Array:
-    """Return bitmaps as an Arrow column of fixed size."""
+    """Return bitmaps as an Arrow column, each different one once.
+
+    Examples
+    --------
+    >>> to_column(np.array([[5], [5], [7]], dtype=np.uint64)).indices.to_pylist()
+    [0, 0, 1]
+
+    """
     width = lineage.shape[1] * 8
     buffer = pa.py_buffer(np.ascontiguousarray(lineage))
-    return pa.Array.from_buffers(pa.binary(width), len(lineage), [None, buffer])
+    plain = pa.Array.from_buffers(pa.binary(width), len(lineage), [None, buffer])
+    encoded = plain.dictionary_encode()
+    for index_type, different_max in ((pa.uint8(), 1 << 8), (pa.uint16(), 1 << 16)):
+        if len(encoded.dictionary) <= different_max:
+            indices = encoded.indices.cast(index_type)
+            return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+    return plain
 
 
 def from_column(column: pa.Array) -> Bitmaps:
-    """Return the bitmaps that `to_column` made a column of, without copying them."""
+    """Return the bitmaps that `to_column` made a column of."""
+    if isinstance(column, pa.DictionaryArray):
+        bitmaps: Bitmaps = from_column(column.dictionary)[column.indices.to_numpy()]
+        return bitmaps
     words = column.type.byte_width // 8
     flat = np.frombuffer(column.buffers()[1], dtype=np.uint64)
     begin = column.offset * words

@@ -55,6 +55,11 @@ class StoredRun:
 _sections: WorkerCache[tuple[str, str, str], StoredRun] = WorkerCache(SECTIONS_MAX)
 
 
+def forget_all() -> None:
+    """Forget all sections, as a new process has none."""
+    _sections.clear()
+
+
 def to_section(run: Run, stem: StemLayout, slot_keys: SlotKeys) -> SectionRows:
     """Return a run in the form in which containers hold it."""
     columns: dict[str, pa.Array] = {_TIME: pa.array(run.times_us)}

@@ -33,7 +33,7 @@ STORES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def _write_batches(spark: Any, folder: str, streams: int, batches: int, rows: int) -> None:
+def write_batches(spark: Any, folder: str, streams: int, batches: int, rows: int) -> None:
     """Write files of streams in which every key has two rows in each micro-batch."""
     from pyspark.sql import functions as F
 
@@ -61,21 +61,24 @@ class Measured:
         Median duration of its micro-batches, those apart in which Spark warms up.
     state_rows, state_bytes
         State after its last micro-batch with rows.
+    results
+        Rows that it stored.
 
     """
 
     seconds: float
     state_rows: int
     state_bytes: int
+    results: int
 
 
 def _seconds_per_batch(query: Any) -> float:
     progress = [each for each in query.recentProgress if each["numInputRows"]]
     durations = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
-    return float(statistics.median(durations[WARM_UP_BATCHES:]))
+    return float(statistics.median(durations[WARM_UP_BATCHES:] or durations[-1:]))
 
 
-def _run_engine(spark: Any, folder: str, streams: int, filters: Sequence[str]) -> Measured:
+def run_engine(spark: Any, folder: str, streams: int, filters: Sequence[str]) -> Measured:
     """Run queries that join all streams, one for each filter."""
     from eddyline import Engine
 
@@ -91,12 +94,13 @@ def _run_engine(spark: Any, folder: str, streams: int, filters: Sequence[str]) -
         run = engine.start(trigger="available now")
         run.process_all_available()
         joins = run.batches()[-1].joins
-        assert joins is not None
+        assert joins is not None, "no micro-batch joined anything"
         seconds = _seconds_per_batch(run.streaming_query)
-        return Measured(seconds, joins.state_rows, joins.state_bytes)
+        results = sum(state.matched for state in engine.queries())
+        return Measured(seconds, joins.state_rows, joins.state_bytes, results)
 
 
-def _run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -> Measured:
+def run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -> Measured:
     """Run the same join as a chain of Spark's own, with a kind of state store."""
     from pyspark.sql import functions as F
 
@@ -130,6 +134,7 @@ def _run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) 
             _seconds_per_batch(query),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
+            spark.read.parquet(f"{path}/results").count(),
         )
 
 
@@ -154,20 +159,20 @@ def against_spark(bench: Bench) -> None:
     rows = 4_000 if bench.quick else ROWS_PER_BATCH
     for streams in (2, 4):
         with tempfile.TemporaryDirectory() as folder:
-            _write_batches(spark, folder, streams, BATCHES, rows)
+            write_batches(spark, folder, streams, BATCHES, rows)
             engines: list[Measured] = []
             chains: list[Measured] = []
             with bench.progress(f"{streams} streams", len(STORES) + 3 * bench.rounds) as advance:
                 tried: dict[str, Measured] = {}
                 for name, store in STORES.items():
-                    tried[name] = _run_chain(spark, folder, streams, store)
+                    tried[name] = run_chain(spark, folder, streams, store)
                     advance()
                 best = min(tried, key=lambda name: tried[name].seconds)
                 for _ in range(bench.rounds):
-                    for run in (_run_engine, _run_engine):
+                    for run in (run_engine, run_engine):
                         engines.append(run(spark, folder, streams, [""]))
                         advance()
-                    chains.append(_run_chain(spark, folder, streams, STORES[best]))
+                    chains.append(run_chain(spark, folder, streams, STORES[best]))
                     advance()
         seconds = [own.seconds for own in engines]
         bench.add(
@@ -199,12 +204,12 @@ def many_queries(bench: Bench) -> None:
     bounds = [rows // 2 * n // 16 for n in range(17)]
     many = [f" AND s0.k >= {a} AND s0.k < {b}" for a, b in itertools.pairwise(bounds)]
     with tempfile.TemporaryDirectory() as folder:
-        _write_batches(spark, folder, 2, BATCHES, rows)
+        write_batches(spark, folder, 2, BATCHES, rows)
         seconds: dict[str, list[float]] = {"one": [], "many": []}
         with bench.progress("16 queries", 2 * bench.rounds) as advance:
             for _ in range(bench.rounds):
                 for name, filters in {"one": [""], "many": many}.items():
-                    seconds[name].append(_run_engine(spark, folder, 2, filters).seconds)
+                    seconds[name].append(run_engine(spark, folder, 2, filters).seconds)
                     advance()
     bench.add(
         "16 queries with different filters over one join / 1 query with all their results, time",

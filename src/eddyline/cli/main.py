@@ -69,7 +69,7 @@ def demo(
         pathlib.Path | None, typer.Option(help="Also write the report as a page.")
     ] = None,
 ) -> None:
-    """Run a drifting stream, rows of several kinds, and a thousand queries at once."""
+    """Run a drifting stream, rows of several kinds, a thousand queries at once, and a join."""
 
     def run_demo() -> None:
         from eddyline.cli.demo import run

@@ -34,6 +34,10 @@ def test_demo_follows_the_drift_and_fits_80_columns(tmp_path) -> None:
     assert "times fewer evaluations, " in run.stdout
     assert "1,001 queries" in run.stdout
     assert "- query hot" in run.stdout
+    kept = re.findall(r"^ *(engine|Spark's chain) +([\d,]+) +([\d,]+)", run.stdout, re.MULTILINE)
+    (_, results, rows), (_, same, more) = kept
+    assert results == same
+    assert int(more.replace(",", "")) > int(rows.replace(",", ""))
     assert "Report written to " in run.stdout
     assert max(len(line) for line in run.stdout.split("\n")) <= 80
     assert "<table>" in pathlib.Path(page).read_text(encoding="utf-8")

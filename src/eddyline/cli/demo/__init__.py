@@ -1,4 +1,4 @@
-"""`eddyline demo`: a drifting stream, rows of several kinds, and a thousand queries at once."""
+"""`eddyline demo`: drift, rows of several kinds, a thousand queries at once, and a join."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from eddyline.bench.harness import local_spark
 from eddyline.cli.demo.classes import find_classes
 from eddyline.cli.demo.drift import follow_drift
+from eddyline.cli.demo.joins import join_streams
 from eddyline.cli.demo.queries import share_queries
 from eddyline.errors import EddylineError
 
@@ -19,7 +20,7 @@ FREE_BYTES_MIN = 500_000_000
 
 
 def run(rows: int, seed: int, html: pathlib.Path | None) -> None:
-    """Run the three parts on an embedded Spark, with generated data.
+    """Run the four parts on an embedded Spark, with generated data.
 
     Parameters
     ----------
@@ -47,5 +48,6 @@ def run(rows: int, seed: int, html: pathlib.Path | None) -> None:
             follow_drift(console, spark, folder, rows, seed, html)
             find_classes(console, spark, folder, rows // 2, seed)
             share_queries(console, spark, folder, 2 * rows, seed)
+            join_streams(console, spark, folder, rows // 12)
         finally:
             spark.stop()

@@ -18,43 +18,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eddyline.arrays import Bitmap, BoolArray, IntArray
+from eddyline.joins.class_orders import ProbeGroup
 from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
 from eddyline.joins.join_tree import Node, largest_window
 from eddyline.joins.match_lists import MatchLists, RowSet, deadline, find_matches, or_by_group
 from eddyline.joins.plan import Role
-from eddyline.joins.probe_order import ProbeOrder, with_parents_first
+from eddyline.joins.probe_order import with_parents_first
+from eddyline.joins.probe_routes import ProbeRoutes, SliceCounts
 from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of, overlap
-from eddyline.ordering import Change
 
 # Rows that take the same order: few while the order changes, many while it is steady.
 SLICE_ROWS_MIN = 1 << 9
 SLICE_ROWS_MAX = 1 << 12
 STEADY_SLICES = 8
-
-
-@dataclass
-class SliceCounts:
-    """What asking the SteMs came to, for each node of the tree.
-
-    Parameters
-    ----------
-    seen, passed
-        Rows of the root that asked, and those of them that some query still wanted afterwards.
-    candidates
-        Stored rows that were compared.
-
-    """
-
-    seen: IntArray
-    passed: IntArray
-    candidates: IntArray
-
-    @classmethod
-    def zeros(cls, nodes: int) -> SliceCounts:
-        """Return counts of nothing."""
-        return cls(*[np.zeros(nodes, dtype=np.int64) for _ in range(3)])
 
 
 @dataclass
@@ -69,19 +47,17 @@ class DropProbing:
         The join tree, parents first.
     words
         Number of words in bitmaps of queries.
-    order
-        In which order SteMs are asked.
+    routes
+        In which orders SteMs are asked.
 
     """
 
     root: Role
     nodes: Sequence[Node]
     words: int
-    order: ProbeOrder
+    routes: ProbeRoutes
     _slice_rows: int = SLICE_ROWS_MIN
     _steady_slices: int = 0
-    #: Every change of the order since the last call of `take_changes`.
-    _changes: list[Change] = field(default_factory=list)
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,19 +93,24 @@ class DropProbing:
         if stem.new is None:
             return
         wanted = np.flatnonzero(overlap(stem.new.lineage[self.root.occurrence], self._mask))
+        self.routes.begin(stem.new)
         begin = 0
         while begin < len(wanted):
-            rows = wanted[begin : begin + self._slice_rows]
+            # Every class has as many rows of a slice as there would be without classes.
+            rows = wanted[begin : begin + self._slice_rows * self.routes.classes]
             begin += len(rows)
-            counts = self._run_slice(stems, rows, emit)
-            sample = rows[self.order.sample(len(rows))]
-            drops = self._profile(stems, sample) if len(sample) else None
-            change = self.order.learn(
-                len(rows), counts.seen, counts.passed, counts.candidates, drops
-            )
-            if change is not None:
-                self._changes.append(change)
-            self._resize_slices(is_steady=change is None)
+            changes = 0
+            for group in self.routes.deal(rows):
+                counts = self._run_slice(stems, group, emit)
+                sample = group.rows[group.order.sample(len(group.rows))]
+                drops = self._profile(stems, sample) if len(sample) else None
+                changes += self.routes.learn(group, counts, drops)
+            profiled = self.routes.profiled(rows)
+            if len(profiled):
+                self.routes.add_profile(profiled, self._profile(stems, profiled))
+            self.routes.conclude()
+            self._resize_slices(is_steady=not changes)
+        self.routes.end()
 
     def _resize_slices(self, is_steady: bool) -> None:
         """Let slices grow while the order is steady, and begin again when it is not."""
@@ -140,25 +121,21 @@ class DropProbing:
             self._steady_slices = 0
             self._slice_rows = min(2 * self._slice_rows, SLICE_ROWS_MAX)
 
-    def take_changes(self) -> list[Change]:
-        """Return the changes of the order since the last call."""
-        changes, self._changes = self._changes, []
-        return changes
-
     def _run_slice(
-        self, stems: Mapping[int, SteM], rows: IntArray, emit: Callable[[Combinations], None]
+        self, stems: Mapping[int, SteM], group: ProbeGroup, emit: Callable[[Combinations], None]
     ) -> SliceCounts:
         counts = SliceCounts.zeros(len(self.nodes))
-        root = self._root_rows(stems[self.root.stream], rows)
+        root = self._root_rows(stems[self.root.stream], group.rows)
         lists: dict[int, MatchLists] = {}
-        for number in self.order.current:
+        for number in group.order.current:
             stem = stems[self.nodes[number].role.stream]
-            before = stem.counts.candidates
+            probes_before, before = stem.counts.probes, stem.counts.candidates
             seen = overlap(root.interested, self._masks[number])
             if seen.any():
                 self._ask(number, root, stems, lists)
                 counts.seen[number] = seen.sum()
                 counts.passed[number] = any_bit(root.interested[seen]).sum()
+            counts.probes[number] = stem.counts.probes - probes_before
             counts.candidates[number] = stem.counts.candidates - before
         sizes = {number: len(own) for number, own in lists.items()}
         smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.arrays import BoolArray, IntArray
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.ordering import Change, Evidence, Policy
 from eddyline.ordering.tickets import Tickets
 from eddyline.profile import CostModel
@@ -69,6 +69,22 @@ class ProbeOrder:
         if isinstance(self._policy, Tickets):
             self._policy.weigh(self._weights)
 
+    def branch(self, order: Sequence[int]) -> ProbeOrder:
+        """Return an order for some of the rows: the same policy, begun again with another order."""
+        branch = copy.deepcopy(self)
+        branch.begin_with(order)
+        return branch
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything to order, and a policy that ever changes an order."""
+        return len(self._parents) > 1 and self._policy.learns
+
+    @property
+    def costs_us(self) -> FloatArray:
+        """What each node costs a row that asks it, counted: the probe and stored rows compared."""
+        return np.array([max(cost.per_row_us, COST_MIN_US) for cost in self._costs])
+
     @property
     def current(self) -> list[int]:
         """The order of the next slice: as the policy says, but parents before children."""
@@ -106,14 +122,13 @@ class ProbeOrder:
         """
         for cost, asked, compared in zip(self._costs, seen, candidates, strict=True):
             cost.add(int(asked), float(asked + compared))
-        if len(self._parents) < 2 or not self._policy.learns:
+        if not self.learns:
             return None
         count = len(self._parents)
         tuples = np.zeros((0, count), dtype=bool) if drops is None else drops[drops.any(axis=1)]
         if self._policy.profile_probability and not len(tuples):
             return None
-        costs_us = np.array([max(cost.per_row_us, COST_MIN_US) for cost in self._costs])
-        evidence = Evidence(rows, self._policy.order, seen, passed, costs_us, tuples)
+        evidence = Evidence(rows, self._policy.order, seen, passed, self.costs_us, tuples)
         return self._policy.learn(evidence)
 
 

@@ -14,6 +14,7 @@ from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
+from eddyline.journal.events import ProbeOrderChanged
 from eddyline.ordering import AGreedy, AsWritten, Policy
 
 ROOT, OTHERS = Role(3), [Role(0), Role(1), Role(2)]
@@ -85,7 +86,7 @@ def test_adapts_when_the_best_order_rotates(policy: Policy | None, phase_rows: i
         singles.append(candidates)
         assert results == expected
     assert adaptive <= 0.8 * min(singles)
-    assert join.take_changes()
+    assert any(isinstance(event, ProbeOrderChanged) for event in join.take_events())
 
 
 def test_work_on_rows_that_are_not_dropped_does_not_depend_on_the_order() -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from eddyline.arrays import IntArray
 from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_cacq import functions, plans
+from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
@@ -41,6 +42,7 @@ def run(bench: Bench) -> None:
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),
+            "cascade": lambda: cascade(bench),
         }
     )
 

@@ -24,7 +24,7 @@ from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_workload import WINDOW_US
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
-from eddyline.joins.combinations import Combinations
+from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
@@ -76,7 +76,7 @@ class Update:
 
     def quotes(self, interested: Bitmaps) -> Run:
         """Return the quotes that some query wants, with the queries."""
-        rows = np.flatnonzero(interested.any(axis=1))
+        rows = np.flatnonzero(any_bit(interested))
         return _run(rows, interested[rows], {"price": pa.array(self.prices[rows])})
 
 

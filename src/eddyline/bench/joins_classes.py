@@ -20,7 +20,7 @@ DATA = {"skewed (Poisson)": (skewed, "1.44"), "uniform": (uniform, "0.978")}
 
 def classes(bench: Bench) -> None:
     """Count comparisons of a star join of six windows, in one order and by class."""
-    rows = 150_000 if bench.quick else 2_000_000
+    rows = 30_000 if bench.quick else 2_000_000
     with bench.progress("classes", 3 * len(DATA)) as advance:
         for name, (make, paper) in DATA.items():
             rng = np.random.default_rng(bench.seed)

@@ -1,0 +1,57 @@
+"""Parts of `eddyline bench joins` that need no Spark: they run, and count what they promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from eddyline.bench import joins
+from eddyline.bench.harness import Bench, Result
+from eddyline.joins import search_pace
+
+
+def results_of(part: str) -> dict[str, Result]:
+    bench = Bench("joins", quick=True, rounds=1, only=part)
+    joins.run(bench)
+    return {result.metric: result for result in bench.results}
+
+
+def value_of(results: dict[str, Result], words: str) -> float:
+    (found,) = [result.value for metric, result in results.items() if words in metric]
+    return found
+
+
+def test_classes_save_on_skewed_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_pace, "PROFILE_WORK", 1 << 13)
+    monkeypatch.setattr(search_pace, "SEARCH_WORK", 1 << 15)
+    results = results_of("classes")
+    assert value_of(results, "skewed (Poisson) rows: comparisons, one adaptive order") > 1.3
+    assert value_of(results, "uniform rows: comparisons, one adaptive order") > 0.9
+    assert {result.paper for result in results.values()} == {"1.44", "0.978", None}
+
+
+def test_functions_are_called_as_often_whatever_the_articles() -> None:
+    results = results_of("functions")
+    assert len(results) == 3
+    assert {result.value for result in results.values()} == {500}
+    assert [result.baseline for result in results.values()] == [
+        "PullUp: 500",
+        "PullUp: 5,000",
+        "PullUp: 50,000",
+    ]
+
+
+def test_a_join_for_each_query_probes_more() -> None:
+    results = results_of("plans")
+    assert len(results) == 4
+    baseline = str(
+        next(r.baseline for metric, r in results.items() if "20 queries: time, PushD" in metric)
+    )
+    own, shared = (int(text.split()[-1].replace(",", "")) for text in baseline.split(" against "))
+    assert own > 5 * shared
+
+
+def test_a_cascade_stores_pairs_too() -> None:
+    results = results_of("cascade")
+    # 200 places with 5 readings of each stream: 3,000 rows, and 25 pairs for each place.
+    assert value_of(results, "cascade / SteMs") == pytest.approx((3_000 + 5_000) / 3_000)
+    assert value_of(results, "indexed again") == 5_000

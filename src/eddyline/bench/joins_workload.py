@@ -18,6 +18,7 @@ from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
+from eddyline.joins.stem import SteM
 from eddyline.mesh import MeshOptions
 from eddyline.ordering import AsWritten, Policy
 
@@ -86,13 +87,9 @@ class StarJoin:
 
     def __post_init__(self) -> None:
         """Store the windows."""
-        self.join = Join(
-            [star(self.windows)], policy=self.policy, seed=self.seed, classes=self.classes
-        )
         keys = 2 * np.arange(WINDOW_ROWS)
-        self.join.run({number: run_of(keys) for number in range(self.windows)}, discard)
-        for stem in self.join.stems.values():
-            stem.counts.probes = stem.counts.candidates = 0
+        stems = {number: SteM([run_of(keys)]) for number in range(self.windows)}
+        self.join = Join([star(self.windows)], stems, self.policy, self.seed, self.classes)
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import IntArray
+from eddyline.bench import joins_agreedy
 from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
@@ -43,6 +44,7 @@ def run(bench: Bench) -> None:
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),
             "cascade": lambda: cascade(bench),
+            **joins_agreedy.parts(bench),
         }
     )
 

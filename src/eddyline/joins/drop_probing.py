@@ -13,7 +13,7 @@ Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, section
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +22,15 @@ from eddyline.joins.class_orders import ProbeGroup
 from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
 from eddyline.joins.join_tree import Node, largest_window
-from eddyline.joins.match_lists import MatchLists, RowSet, deadline, find_matches, or_by_group
+from eddyline.joins.match_lists import (
+    MatchLists,
+    Probe,
+    RowSet,
+    deadline,
+    find_matches,
+    has_partner,
+    or_by_group,
+)
 from eddyline.joins.plan import Role
 from eddyline.joins.probe_order import with_parents_first
 from eddyline.joins.probe_routes import ProbeRoutes, SliceCounts
@@ -159,19 +167,27 @@ class DropProbing:
     def _profile(self, stems: Mapping[int, SteM], rows: IntArray) -> BoolArray:
         """Return for some rows which nodes drop them, each asked as if it were the first."""
         drops = np.zeros((len(rows), len(self.nodes)), dtype=bool)
+        root = self._root_rows(stems[self.root.stream], rows)
         for number, node in enumerate(self.nodes):
-            root = self._root_rows(stems[self.root.stream], rows)
-            lists: dict[int, MatchLists] = {}
-            path = [number]
-            while self.nodes[path[0]].parent != -1:
-                path.insert(0, self.nodes[path[0]].parent)
-            for step in path:
-                self._ask(step, root, stems, lists)
             # Queries that do not need the node do not count.
-            asked = self._root_rows(stems[self.root.stream], rows).interested
-            own = bitmap_of((query.slot for query in node.queries), self.words)
-            drops[:, number] = any_bit(asked & own) & ~any_bit(root.interested & own)
+            asks = overlap(root.interested, self._masks[number])
+            if node.parent == -1:
+                has = has_partner(root, self._probe(number, stems), np.flatnonzero(asks))
+            else:
+                has = self._has_path(number, root, stems)
+            drops[:, number] = asks & ~has
         return drops
+
+    def _has_path(self, number: int, root: RowSet, stems: Mapping[int, SteM]) -> BoolArray:
+        """Return for rows of the root whether they have partners on the path to a node."""
+        left = replace(root, interested=root.interested & self._masks[number])
+        lists: dict[int, MatchLists] = {}
+        path = [number]
+        while self.nodes[path[0]].parent != -1:
+            path.insert(0, self.nodes[path[0]].parent)
+        for step in path:
+            self._ask(step, left, stems, lists)
+        return any_bit(left.interested)
 
     def _parents(self) -> list[int]:
         return [node.parent for node in self.nodes]
@@ -192,20 +208,26 @@ class DropProbing:
         parent = root if node.parent == -1 else lists[node.parent].distinct
         if not len(parent.ids):
             return
-        sources = {binding.column: binding.source for binding in node.step.bindings}
         lists[number] = find_matches(
             parent,
-            stems[node.role.stream],
-            node.step.pattern,
-            [sources[column] for column in node.step.pattern],
-            mask,
-            node.role.occurrence,
-            node.window_us,
-            node.role < self.root,
+            self._probe(number, stems),
             self._needed[number],
             np.flatnonzero(overlap(parent.interested, mask)),
         )
         self._drop(number, root, lists, mask)
+
+    def _probe(self, number: int, stems: Mapping[int, SteM]) -> Probe:
+        node = self.nodes[number]
+        sources = {binding.column: binding.source for binding in node.step.bindings}
+        return Probe(
+            stems[node.role.stream],
+            node.step.pattern,
+            [sources[column] for column in node.step.pattern],
+            self._masks[number],
+            node.role.occurrence,
+            node.window_us,
+            node.role < self.root,
+        )
 
     def _drop(self, number: int, root: RowSet, lists: dict[int, MatchLists], mask: Bitmap) -> None:
         """Take queries away from rows without a partner, from a node up to the root."""

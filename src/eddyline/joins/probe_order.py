@@ -23,6 +23,7 @@ from eddyline.ordering.tickets import Tickets
 from eddyline.profile import CostModel
 
 COST_MIN_US = 1e-3
+PROFILED_ROWS_MIN = 128
 
 
 class ProbeOrder:
@@ -61,6 +62,7 @@ class ProbeOrder:
         self._costs = [CostModel() for _ in parents]
         self._weights = list(weights)
         self._seed = seed
+        self._unprofiled_rows = 0.0
         self.begin_with(range(len(self._parents)))
 
     def begin_with(self, order: Sequence[int]) -> None:
@@ -91,11 +93,20 @@ class ProbeOrder:
         return with_parents_first(self._policy.order, self._parents)
 
     def sample(self, rows: int) -> IntArray:
-        """Return the positions of the rows that should ask every SteM."""
+        """Return the positions of the rows that should ask every SteM.
+
+        They are drawn when enough of them are due: most of what a probe of few rows takes does not
+        depend on their number.
+        """
         share = self._policy.profile_probability
         if not share or len(self._parents) < 2:
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self._policy.rng.random(rows) < share)
+        self._unprofiled_rows += share * rows
+        if self._unprofiled_rows < PROFILED_ROWS_MIN:
+            return np.zeros(0, dtype=np.int64)
+        count = min(int(self._unprofiled_rows), rows)
+        self._unprofiled_rows = 0.0
+        return np.sort(self._policy.rng.choice(rows, count, replace=False))
 
     def learn(
         self,

@@ -55,3 +55,29 @@ def test_a_cascade_stores_pairs_too() -> None:
     # 200 places with 5 readings of each stream: 3,000 rows, and 25 pairs for each place.
     assert value_of(results, "cascade / SteMs") == pytest.approx((3_000 + 5_000) / 3_000)
     assert value_of(results, "indexed again") == 5_000
+
+
+def test_the_time_of_agreedy_is_split_as_in_the_paper() -> None:
+    results = results_of("overhead")
+    assert len(results) == 20
+    assert results["table 2: n=8, p=0.05: tuple processing"].paper == 84.77
+    for filters, probability in ((3, 0.01), (8, 0.05)):
+        label = f"table 2: n={filters}, p={probability}: "
+        shares = [result.value for metric, result in results.items() if metric.startswith(label)]
+        assert sum(shares) == pytest.approx(100)
+        assert min(shares) >= 0
+        assert shares[0] > 30
+
+
+def test_policies_find_the_new_best_order_of_probes() -> None:
+    results = results_of("adaptivity")
+    assert len(results) == 2
+    assert all(0 < result.value <= 8_000 for result in results.values())
+
+
+@pytest.mark.parametrize(("part", "figure", "policies"), [("windows", 9, 3), ("profiling", 12, 4)])
+def test_probes_are_compared_with_the_best_order(part: str, figure: int, policies: int) -> None:
+    results = results_of(part)
+    assert len(results) == policies
+    assert all(metric.startswith(f"fig {figure}") for metric in results)
+    assert all(0.95 < result.value < 1.5 for result in results.values())

@@ -13,7 +13,9 @@ from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.joins.probe_order import PROFILED_ROWS_MIN, ProbeOrder
 from eddyline.joins.run import Run
+from eddyline.joins.stem import SteM
 from eddyline.journal.events import ProbeOrderChanged
 from eddyline.ordering import AGreedy, AsWritten, Policy
 
@@ -108,3 +110,34 @@ def test_an_order_that_was_learnt_is_where_the_next_join_begins() -> None:
     assert other.orders()[ROOT] != learnt
     other.begin_with({ROOT: learnt})
     assert other.orders()[ROOT] == learnt
+
+
+def test_rows_are_profiled_in_lumps_at_the_rate_of_the_policy() -> None:
+    order = ProbeOrder(AGreedy(profile_probability=0.02), [-1, -1], [1, 1], seed=3)
+    samples = [order.sample(1_000) for _ in range(200)]
+    sizes = [len(sample) for sample in samples if len(sample)]
+    assert min(sizes) >= PROFILED_ROWS_MIN
+    assert sum(sizes) == pytest.approx(0.02 * 200_000, rel=0.05)
+    assert all((np.diff(sample) > 0).all() for sample in samples)
+    assert max(sample[-1] for sample in samples if len(sample)) < 1_000
+    assert not len(ProbeOrder(AsWritten(), [-1, -1], [1, 1]).sample(10**6))
+
+
+def test_a_profile_says_which_paths_drop_a_row() -> None:
+    a, b, c = Role(0), Role(1), Role(2)
+    equal = (frozenset([KeyRef(a, 0), KeyRef(b, 0)]), frozenset([KeyRef(b, 1), KeyRef(c, 0)]))
+    chain = JoinQuery(0, (a, b, c), equal, dict.fromkeys([a, b, c], WINDOW_US))
+    pair = JoinQuery(1, (a, b), equal[:1], dict.fromkeys([a, b], WINDOW_US))
+    b_rows = make_run(np.array([1, 2, 2, 4]), np.array([10, 20, 21, 40]))
+    b_rows.lineage[0][:] = 3
+    c_rows = make_run(np.array([21, 40]))
+    a_rows = make_run(np.array([1, 2, 3, 4]))
+    a_rows.lineage[0][:, 0] = [3, 3, 3, 2]  # the chain does not want the last row
+    join = Join([chain, pair], {1: SteM([b_rows]), 2: SteM([c_rows])})
+    join.stems[0].new = a_rows
+    tree = next(tree for tree in join._trees if tree.root == a)
+    drops = tree._profile(join.stems, np.arange(4))
+    by_stream = {node.role: drops[:, number].tolist() for number, node in enumerate(tree.nodes)}
+    # No row of b has key 3. Key 1 leads to a row of b that has no partner in c.
+    assert by_stream[b] == [False, False, True, False]
+    assert by_stream[c] == [True, False, True, False]

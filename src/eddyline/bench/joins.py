@@ -19,6 +19,7 @@ from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
+from eddyline.bench.joins_mesh import output_rate, produced
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
 from eddyline.joins.combinations import Combinations
@@ -45,6 +46,8 @@ def run(bench: Bench) -> None:
             "plans": lambda: plans(bench),
             "cascade": lambda: cascade(bench),
             **joins_agreedy.parts(bench),
+            "mesh": lambda: output_rate(bench),
+            "produced": lambda: produced(bench),
         }
     )
 

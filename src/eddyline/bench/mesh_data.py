@@ -44,19 +44,19 @@ def attributes(rng: np.random.Generator, telling: np.ndarray) -> dict[str, pa.Ar
     }
 
 
-def skewed(rng: np.random.Generator, rows: int) -> Data:
+def skewed(rng: np.random.Generator, rows: int, operators: int = OPERATORS) -> Data:
     """Three kinds of rows; each is dropped by two operators of its own, and by hardly any other."""
     telling = rng.poisson(1.0, rows)
     kinds = np.minimum(telling, KINDS - 1)
-    selectivity = np.full((KINDS, OPERATORS), 0.95)
+    selectivity = np.full((KINDS, operators), 0.95)
     for kind in range(KINDS):
         selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.1, 0.4]
-    passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
+    passed = rng.random((rows, operators)) < selectivity[kinds]
     return Data(passed, attributes(rng, telling))
 
 
-def uniform(rng: np.random.Generator, rows: int) -> Data:
+def uniform(rng: np.random.Generator, rows: int, operators: int = OPERATORS) -> Data:
     """One kind of rows."""
     telling = rng.integers(0, 101, rows)
-    passed = rng.random((rows, OPERATORS)) < [0.9, 0.3, 0.8, 0.5, 0.7, 0.6]
+    passed = rng.random((rows, operators)) < np.resize([0.9, 0.3, 0.8, 0.5, 0.7, 0.6], operators)
     return Data(passed, attributes(rng, telling))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import BoolArray, IntArray
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.fabric.tactics.classes import UNCLASSIFIED
 from eddyline.fabric.trials import SplitTrial
 from eddyline.joins.class_finder import ClassFinder
@@ -37,6 +37,10 @@ from eddyline.journal.events import (
 )
 from eddyline.mesh import Mesh, SearchResult, TrainingSet
 from eddyline.mesh.routes import by_dynamic_programming
+from eddyline.ordering import Change
+
+#: A change of order by which a row costs less than so much more or less is none to the slices.
+DIFFERENCE_MIN = 0.05
 
 
 @dataclass
@@ -153,7 +157,10 @@ class ProbeRoutes:
     # --- learning ----------------------------------------------------------------------------
 
     def learn(self, group: ProbeGroup, counts: SliceCounts, drops: BoolArray | None) -> bool:
-        """Take what became of a group into account; return True if its order is now another.
+        """Take what became of a group into account; return True if its rows now cost another.
+
+        Orders of SteMs that drop as much as each other change all the time, which is no reason to
+        watch the rows more closely.
 
         Parameters
         ----------
@@ -183,7 +190,7 @@ class ProbeRoutes:
             self._events.append(
                 ClassProbeOrderChanged(role=self._role, row_class=words, before=before, after=after)
             )
-        return True
+        return _differs(change, counts, group.order.costs_us)
 
     def add_profile(self, rows: IntArray, drops: BoolArray) -> None:
         """Add rows that asked every SteM."""
@@ -261,3 +268,15 @@ class ProbeRoutes:
     def _make(self, mesh: Mesh | None) -> ClassOrders:
         attributes = () if self._finder is None else self._finder.attributes
         return ClassOrders(mesh, self.default, attributes, self.names)
+
+
+def _differs(change: Change, counts: SliceCounts, costs_us: FloatArray) -> bool:
+    """Whether a row costs clearly more or less after a change of order than before it."""
+    kept = np.where(counts.seen > 0, counts.passed / np.maximum(counts.seen, 1), 1.0)
+
+    def row_us(order: tuple[int, ...]) -> float:
+        reach = np.concatenate([[1.0], np.cumprod(kept[list(order)])[:-1]])
+        return float(reach @ costs_us[list(order)])
+
+    before_us, after_us = row_us(change.before), row_us(change.after)
+    return abs(before_us - after_us) > DIFFERENCE_MIN * before_us

@@ -39,7 +39,7 @@ from eddyline.operators.bitmaps import bitmap_of, overlap
 
 # Rows that take the same order: few while the order changes, many while it is steady.
 SLICE_ROWS_MIN = 1 << 9
-SLICE_ROWS_MAX = 1 << 12
+SLICE_ROWS_MAX = 1 << 13
 STEADY_SLICES = 8
 
 
@@ -161,7 +161,8 @@ class DropProbing:
             times,
             deadline(times, self._window_us),
             new.lineage[self.root.occurrence][rows] & self._mask,
-            {ref: new.keys[ref.column].take(rows) for ref in self._needed[-1]},
+            {ref: new.keys[ref.column] for ref in self._needed[-1]},
+            rows,
         )
 
     def _profile(self, stems: Mapping[int, SteM], rows: IntArray) -> BoolArray:

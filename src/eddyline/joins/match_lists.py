@@ -32,8 +32,9 @@ class RowSet:
         Event time of each, and when it leaves its window.
     interested
         Queries that may still have a result with each row; shrinks as probes find no partners.
-    keys
-        Key columns that probes search with.
+    keys, key_rows
+        Key columns that probes search with, and where the rows are in them; None if the columns
+        have only these rows.
 
     """
 
@@ -43,6 +44,11 @@ class RowSet:
     deadline_us: IntArray
     interested: Bitmaps
     keys: dict[KeyRef, KeyColumn]
+    key_rows: IntArray | None = None
+
+    def key(self, ref: KeyRef, rows: IntArray) -> KeyColumn:
+        """Return a key column of some of the rows."""
+        return self.keys[ref].take(rows if self.key_rows is None else self.key_rows[rows])
 
 
 @dataclass
@@ -134,7 +140,7 @@ class Probe:
             Rows, and the positions of those that probe.
 
         """
-        keys = [parent.keys[ref].take(probing) for ref in self.sources]
+        keys = [parent.key(ref, probing) for ref in self.sources]
         found = list(self.stem.probe(self.pattern, keys, self.with_new))
         if found:
             parents = probing[np.concatenate([probes for probes, _ in found])]

@@ -24,6 +24,10 @@ from eddyline.profile import CostModel
 
 COST_MIN_US = 1e-3
 PROFILED_ROWS_MIN = 128
+# A row that costs so much more or less than before is another kind of row.
+DRIFT_MIN = 0.15
+DRIFT_ROWS_MIN = 256
+LEVEL_SLICES = 4
 
 
 class ProbeOrder:
@@ -63,6 +67,7 @@ class ProbeOrder:
         self._weights = list(weights)
         self._seed = seed
         self._unprofiled_rows = 0.0
+        self._row_work: dict[tuple[int, ...], float] = {}
         self.begin_with(range(len(self._parents)))
 
     def begin_with(self, order: Sequence[int]) -> None:
@@ -107,6 +112,30 @@ class ProbeOrder:
         count = min(int(self._unprofiled_rows), rows)
         self._unprofiled_rows = 0.0
         return np.sort(self._policy.rng.choice(rows, count, replace=False))
+
+    def detect_drift(self, rows: int, work: int) -> bool:
+        """Return True if a row costs clearly another than rows of the same order did before.
+
+        What policies without profile tuples have learnt is then forgotten: counts of many old rows
+        would outweigh those of the new ones for long.
+
+        Parameters
+        ----------
+        rows, work
+            Rows of the last slice, and the comparisons that they took. Few rows show nothing.
+
+        """
+        if rows < DRIFT_ROWS_MIN:
+            return False
+        order, row_work = self._policy.order, work / rows
+        level = self._row_work.get(order, row_work)
+        if abs(row_work - level) <= DRIFT_MIN * level:
+            self._row_work[order] = level + (row_work - level) / LEVEL_SLICES
+            return False
+        self._row_work = {order: row_work}
+        if not self._policy.profile_probability:
+            self._policy.forget()
+        return True
 
     def learn(
         self,

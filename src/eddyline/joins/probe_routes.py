@@ -157,10 +157,10 @@ class ProbeRoutes:
     # --- learning ----------------------------------------------------------------------------
 
     def learn(self, group: ProbeGroup, counts: SliceCounts, drops: BoolArray | None) -> bool:
-        """Take what became of a group into account; return True if its rows now cost another.
+        """Take what became of a group into account; return True if the slices should be small.
 
-        Orders of SteMs that drop as much as each other change all the time, which is no reason to
-        watch the rows more closely.
+        They should be when the rows have changed, or the order has and that makes a difference:
+        SteMs that drop as much as each other change places all the time.
 
         Parameters
         ----------
@@ -170,15 +170,17 @@ class ProbeRoutes:
             For rows that the order of the group wanted to be profiled, which nodes drop them.
 
         """
+        work = int(counts.work.sum())
+        has_drifted = group.order.detect_drift(len(group.rows), work)
         change = group.order.learn(
             len(group.rows), counts.seen, counts.passed, counts.candidates, drops
         )
         if self._finder is not None:
-            self._finder.pace.add_work(int(counts.work.sum()))
+            self._finder.pace.add_work(work)
         if self._trial is not None:
             self._trial.add(group.side, len(group.rows), counts.work)
         if change is None:
-            return False
+            return has_drifted
         before, after = (
             tuple(self.names[n] for n in order) for order in (change.before, change.after)
         )
@@ -190,7 +192,7 @@ class ProbeRoutes:
             self._events.append(
                 ClassProbeOrderChanged(role=self._role, row_class=words, before=before, after=after)
             )
-        return _differs(change, counts, group.order.costs_us)
+        return has_drifted or _differs(change, counts, group.order.costs_us)
 
     def add_profile(self, rows: IntArray, drops: BoolArray) -> None:
         """Add rows that asked every SteM."""

@@ -81,3 +81,18 @@ def test_probes_are_compared_with_the_best_order(part: str, figure: int, policie
     assert len(results) == policies
     assert all(metric.startswith(f"fig {figure}") for metric in results)
     assert all(0.95 < result.value < 1.5 for result in results.values())
+
+
+def test_a_mesh_is_timed_against_a_single_plan_and_eddies() -> None:
+    results = results_of("mesh")
+    papers = [r.paper for metric, r in results.items() if metric.startswith("fig 10 a")]
+    assert papers == ["1.44", "1.27", "1.18", "0.978", "1.39", "1.24"]
+    assert sum(metric.startswith("fig 10 b") for metric in results) == 8
+    overheads = [r.value for metric, r in results.items() if metric.startswith("fig 10 c")]
+    assert all(0 < share < 100 for share in overheads)
+
+
+def test_results_are_counted_over_time() -> None:
+    results = results_of("produced")
+    assert len(results) == 6
+    assert all(result.value > 0 for result in results.values())

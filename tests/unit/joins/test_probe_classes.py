@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.arrays import FloatArray
+from eddyline.fabric.tactics.class_search import ClassSearch
 from eddyline.fabric.trials import SplitTrial, split
 from eddyline.joins import join as join_module
 from eddyline.joins import probe_routes, row_attributes, search_pace
@@ -192,6 +193,20 @@ def test_searches_become_rarer_where_there_is_nothing_to_find() -> None:
     assert finder.pace.factor == 4
 
 
+def test_rows_that_nothing_tells_apart_are_not_searched(
+    fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(self: ClassSearch, *given: object) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(ClassSearch, "search", search)
+    join = start()
+    join.run({3: root_run(np.random.default_rng(3), 20_000, UNIFORM)}, discard)
+    join = start()
+    with pytest.raises(AssertionError, match="searched"):
+        join.run({3: root_run(np.random.default_rng(3), 20_000, SKEWED)}, discard)
+
+
 # --- what they lead to -------------------------------------------------------------------------
 
 
@@ -211,6 +226,7 @@ class GivenFinder(ClassFinder):
     """Finds what it is told to, once."""
 
     result: Mesh | None = None
+    has_partner = UNIFORM[0]
     left = 1
 
     def find(
@@ -219,7 +235,7 @@ class GivenFinder(ClassFinder):
         if not self.left or "kind" not in self.attributes:
             return None
         self.left -= 1
-        drops = np.random.default_rng(0).random((60, 3)) >= UNIFORM[0]
+        drops = np.random.default_rng(0).random((60, 3)) >= self.has_partner
         return SearchResult(self.result, 1, 0.0, "test"), TrainingSet({}, drops, costs)
 
 
@@ -276,6 +292,28 @@ def test_classes_are_dropped_when_one_order_is_as_good(given_mesh: type[GivenFin
     join.run({3: root_run(np.random.default_rng(5), 12_000, UNIFORM)}, discard)
     assert of(join.take_events(), ProbeClassesDropped)
     assert join.routes()[ROOT].mesh is None
+
+
+def test_one_order_is_tried_as_it_is_best_now(given_mesh: type[GivenFinder]) -> None:
+    given_mesh.result = GOOD
+    join = start(policy=Steady())
+    join.run({3: root_run(np.random.default_rng(4), 12_000, SKEWED)}, discard)
+    finder = join.routes()[ROOT]._finder
+    assert isinstance(finder, GivenFinder)
+    finder.left, finder.result, finder.has_partner = 1, None, UNIFORM[0, ::-1]  # type: ignore[misc]
+    join.run({3: root_run(np.random.default_rng(5), 12_000, UNIFORM[:, ::-1])}, discard)
+    assert of(join.take_events(), ProbeClassesDropped)
+    assert join.routes()[ROOT].default.current == [2, 1, 0]
+
+
+def test_the_classes_in_use_are_not_tried_again(given_mesh: type[GivenFinder]) -> None:
+    join = adopted(given_mesh)
+    finder = join.routes()[ROOT]._finder
+    assert isinstance(finder, GivenFinder)
+    finder.left = 1
+    join.run({3: root_run(np.random.default_rng(5), 12_000, SKEWED)}, discard)
+    assert not finder.left
+    assert not of(join.take_events(), ProbeClassesFound)
 
 
 def test_the_order_of_a_class_follows_its_rows(given_mesh: type[GivenFinder]) -> None:

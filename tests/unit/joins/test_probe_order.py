@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 
 from eddyline.joins.combinations import Combinations
+from eddyline.joins.drop_probing import SLICE_ROWS_MAX
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
-from eddyline.joins.probe_order import PROFILED_ROWS_MIN, ProbeOrder
+from eddyline.joins.probe_order import DRIFT_ROWS_MIN, PROFILED_ROWS_MIN, ProbeOrder
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
 from eddyline.journal.events import ProbeOrderChanged
-from eddyline.ordering import AGreedy, AsWritten, Policy
+from eddyline.ordering import AGreedy, AsWritten, Policy, Tickets
 
 ROOT, OTHERS = Role(3), [Role(0), Role(1), Role(2)]
 WINDOW_US = 10**9
@@ -141,3 +142,36 @@ def test_a_profile_says_which_paths_drop_a_row() -> None:
     # No row of b has key 3. Key 1 leads to a row of b that has no partner in c.
     assert by_stream[b] == [False, False, True, False]
     assert by_stream[c] == [True, False, True, False]
+
+
+def test_slices_grow_though_equal_stems_change_places() -> None:
+    rng = np.random.default_rng(8)
+    keys = [rng.integers(0, 2000, 100_000) for _ in OTHERS]  # each drops half of the rows
+    _, _, join = run_star(None, keys)
+    tree = next(tree for tree in join._trees if tree.root == ROOT)
+    assert any(isinstance(event, ProbeOrderChanged) for event in join.take_events())
+    assert tree._slice_rows == SLICE_ROWS_MAX
+    tree = next(tree for tree in run_star(None, turning(rng))[2]._trees if tree.root == ROOT)
+    assert tree._slice_rows < SLICE_ROWS_MAX
+
+
+def turning(rng: np.random.Generator) -> list[np.ndarray]:
+    """Return rows among which another SteM drops most from 95,000 on."""
+    return root_rows((np.arange(100_000) >= 95_000).astype(int).tolist(), 100_000, rng)
+
+
+def test_rows_that_cost_another_are_drift_and_tickets_forget_the_old_ones() -> None:
+    order = ProbeOrder(Tickets(), parents=[-1, -1], weights=[1, 1])
+    many = np.array([10_000, 10_000]), np.array([1_000, 9_000]), np.array([1_000, 9_000])
+    order.learn(10_000, *many)
+    assert order.current == [0, 1]
+    assert not order.detect_drift(4_000, 8_000)
+    assert not order.detect_drift(4_000, 8_800)  # 10 % more
+    assert not order.detect_drift(DRIFT_ROWS_MIN - 1, 10**6)
+    few = np.array([500, 500]), np.array([450, 50]), np.array([450, 50])
+    order.learn(500, *few)
+    assert order.current == [0, 1]  # old rows outweigh new ones
+    assert order.detect_drift(4_000, 12_000)
+    order.learn(500, *few)
+    assert order.current == [1, 0]
+    assert not order.detect_drift(4_000, 12_000)

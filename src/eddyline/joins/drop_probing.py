@@ -37,7 +37,7 @@ from eddyline.joins.probe_routes import ProbeRoutes, SliceCounts
 from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of, overlap
 
-# Rows that take the same order: few while the order changes, many while it is steady.
+# Rows that take the same order: few while the rows change, many while they are steady.
 SLICE_ROWS_MIN = 1 << 9
 SLICE_ROWS_MAX = 1 << 13
 STEADY_SLICES = 8
@@ -107,21 +107,21 @@ class DropProbing:
             # Every class has as many rows of a slice as there would be without classes.
             rows = wanted[begin : begin + self._slice_rows * self.routes.classes]
             begin += len(rows)
-            changes = 0
+            has_drifted = False
             for group in self.routes.deal(rows):
                 counts = self._run_slice(stems, group, emit)
                 sample = group.rows[group.order.sample(len(group.rows))]
                 drops = self._profile(stems, sample) if len(sample) else None
-                changes += self.routes.learn(group, counts, drops)
+                has_drifted |= self.routes.learn(group, counts, drops)
             profiled = self.routes.profiled(rows)
             if len(profiled):
                 self.routes.add_profile(profiled, self._profile(stems, profiled))
             self.routes.conclude()
-            self._resize_slices(is_steady=not changes)
+            self._resize_slices(is_steady=not has_drifted)
         self.routes.end()
 
     def _resize_slices(self, is_steady: bool) -> None:
-        """Let slices grow while the order is steady, and begin again when it is not."""
+        """Let slices grow while the rows are steady, and begin again when they are not."""
         self._steady_slices = self._steady_slices + 1 if is_steady else 0
         if not is_steady:
             self._slice_rows = SLICE_ROWS_MIN

@@ -67,12 +67,13 @@ class ProbeOrder:
         self._weights = list(weights)
         self._seed = seed
         self._unprofiled_rows = 0.0
-        self._row_work: dict[tuple[int, ...], float] = {}
         self.begin_with(range(len(self._parents)))
 
     def begin_with(self, order: Sequence[int]) -> None:
         """Begin with an order, and forget what was learnt."""
         self._policy.start(len(self._parents), order, self._seed)
+        #: By order, the comparisons that a row took in it lately.
+        self._row_work: dict[tuple[int, ...], float] = {}
         if isinstance(self._policy, Tickets):
             self._policy.weigh(self._weights)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.arrays import BoolArray, IntArray
 from eddyline.fabric.tactics.classes import UNCLASSIFIED
 from eddyline.fabric.trials import SplitTrial
 from eddyline.joins.class_finder import ClassFinder
@@ -37,10 +37,6 @@ from eddyline.journal.events import (
 )
 from eddyline.mesh import Mesh, SearchResult, TrainingSet
 from eddyline.mesh.routes import by_dynamic_programming
-from eddyline.ordering import Change
-
-#: A change of order by which a row costs less than so much more or less is none to the slices.
-DIFFERENCE_MIN = 0.05
 
 
 @dataclass
@@ -157,10 +153,7 @@ class ProbeRoutes:
     # --- learning ----------------------------------------------------------------------------
 
     def learn(self, group: ProbeGroup, counts: SliceCounts, drops: BoolArray | None) -> bool:
-        """Take what became of a group into account; return True if the slices should be small.
-
-        They should be when the rows have changed, or the order has and that makes a difference:
-        SteMs that drop as much as each other change places all the time.
+        """Take what became of a group into account; return True if the rows have changed.
 
         Parameters
         ----------
@@ -192,7 +185,7 @@ class ProbeRoutes:
             self._events.append(
                 ClassProbeOrderChanged(role=self._role, row_class=words, before=before, after=after)
             )
-        return has_drifted or _differs(change, counts, group.order.costs_us)
+        return has_drifted
 
     def add_profile(self, rows: IntArray, drops: BoolArray) -> None:
         """Add rows that asked every SteM."""
@@ -270,15 +263,3 @@ class ProbeRoutes:
     def _make(self, mesh: Mesh | None) -> ClassOrders:
         attributes = () if self._finder is None else self._finder.attributes
         return ClassOrders(mesh, self.default, attributes, self.names)
-
-
-def _differs(change: Change, counts: SliceCounts, costs_us: FloatArray) -> bool:
-    """Whether a row costs clearly more or less after a change of order than before it."""
-    kept = np.where(counts.seen > 0, counts.passed / np.maximum(counts.seen, 1), 1.0)
-
-    def row_us(order: tuple[int, ...]) -> float:
-        reach = np.concatenate([[1.0], np.cumprod(kept[list(order)])[:-1]])
-        return float(reach @ costs_us[list(order)])
-
-    before_us, after_us = row_us(change.before), row_us(change.after)
-    return abs(before_us - after_us) > DIFFERENCE_MIN * before_us

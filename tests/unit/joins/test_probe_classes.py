@@ -21,7 +21,9 @@ from eddyline.joins.class_finder import PROBE_CLASSES, ClassFinder
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
+from eddyline.joins.plan import JoinQuery
 from eddyline.joins.run import Run
+from eddyline.joins.stem import SteM
 from eddyline.journal.events import (
     ClassProbeOrderChanged,
     ClassSearchFailed,
@@ -332,6 +334,18 @@ def test_a_later_join_goes_on_with_the_classes(given_mesh: type[GivenFinder]) ->
     alone = start(None)
     alone.run({3: root_run(np.random.default_rng(6), 12_000, SKEWED)}, discard)
     assert work(alone) - before > 1.3 * (work(other) - before)
+
+
+def test_a_join_of_other_queries_begins_by_itself(given_mesh: type[GivenFinder]) -> None:
+    routes = adopted(given_mesh).routes()
+    windows = {role: STAR.windows_us[role] for role in (OTHERS[0], ROOT)}
+    pair = JoinQuery(0, (OTHERS[0], ROOT), STAR.equalities[:1], windows)
+    other = Join([pair], {0: SteM([make_run(2 * np.arange(1000))])}, routes=routes)
+    assert other.routes()[ROOT].mesh is None
+    rows, found = root_run(np.random.default_rng(6), 1_000, SKEWED), []
+    other.run({3: rows}, found.append)
+    with_partner = np.isin(rows.keys[0].codes, key_column(pa.array(2 * np.arange(1000))).codes)
+    assert sum(map(len, found)) == with_partner.sum() > 0
 
 
 def test_rows_with_other_columns_are_of_no_class(given_mesh: type[GivenFinder]) -> None:

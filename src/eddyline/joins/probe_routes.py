@@ -253,10 +253,7 @@ class ProbeRoutes:
                 after=round(after, 4),
             )
             self._events.append(event)
-        if is_kept and self.mesh is None:
-            self._finder.pace.factor = 1
-        else:
-            self._finder.pace.slow_down()
+        self._finder.pace.slow_down()
         if is_kept:
             self._current = self._tried
 

@@ -22,8 +22,7 @@ class SearchPace:
     Parameters
     ----------
     factor
-        What the pace is slowed down by: four times as much after each search that came to
-        nothing.
+        What the pace is slowed down by: four times as much after each search.
 
     Examples
     --------
@@ -69,5 +68,5 @@ class SearchPace:
         self._since_search = 0
 
     def slow_down(self) -> None:
-        """Make the intervals four times as long, after a search or trial that came to nothing."""
+        """Make the intervals four times as long, after a search and the trial of its result."""
         self.factor = min(4 * self.factor, FACTOR_MAX)

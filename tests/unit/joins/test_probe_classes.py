@@ -282,6 +282,9 @@ def adopted(given_mesh: type[GivenFinder]) -> Join:
     join = start()
     join.run({3: root_run(np.random.default_rng(4), 12_000, SKEWED)}, discard)
     assert join.routes()[ROOT].mesh is GOOD
+    finder = join.routes()[ROOT]._finder
+    assert finder is not None
+    assert finder.pace.factor == 4  # the next search may come later
     join.take_events()
     return join
 

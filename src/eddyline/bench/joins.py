@@ -14,18 +14,22 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import IntArray
+from eddyline.bench import joins_agreedy
 from eddyline.bench.harness import Bench, ratio
+from eddyline.bench.joins_cacq import functions, plans
+from eddyline.bench.joins_cascade import cascade
+from eddyline.bench.joins_classes import classes
+from eddyline.bench.joins_mesh import output_rate, produced
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_state import growth, memory, written
+from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import KeyColumn, key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
-from eddyline.ordering import AsWritten, Policy
-
-WINDOW_US = 10**12
+from eddyline.ordering import Policy
 
 
 def run(bench: Bench) -> None:
@@ -41,6 +45,13 @@ def run(bench: Bench) -> None:
             "memory": lambda: memory(bench),
             "spark": lambda: against_spark(bench),
             "queries": lambda: many_queries(bench),
+            "classes": lambda: classes(bench),
+            "functions": lambda: functions(bench),
+            "plans": lambda: plans(bench),
+            "cascade": lambda: cascade(bench),
+            **joins_agreedy.parts(bench),
+            "mesh": lambda: output_rate(bench),
+            "produced": lambda: produced(bench),
         }
     )
 
@@ -48,21 +59,12 @@ def run(bench: Bench) -> None:
 # --- counted, without Spark ----------------------------------------------------------------------
 
 
-def _run_of(*keys: IntArray, words: int = 1) -> Run:
-    """Return rows with these keys that every query wants, all of the same time."""
-    count = len(keys[0])
-    everyone = np.full((count, words), np.iinfo(np.uint64).max, dtype=np.uint64)
-    payload = pa.record_batch({"row": np.arange(count)})
-    columns = [key_column(pa.array(key)) for key in keys]
-    return Run(columns, np.zeros(count, dtype=np.int64), {0: everyone}, payload)
-
-
 def _probe(bench: Bench) -> None:
     """Time probes of 10,000 rows, against a kept sorted NumPy index."""
     rng = np.random.default_rng(bench.seed)
     for stored in (100_000, 1_000_000):
         keys, probes = rng.integers(0, stored, stored), rng.integers(0, stored, 10_000)
-        stem = SteM([_run_of(keys)])
+        stem = SteM([run_of(keys)])
         searched = [key_column(pa.array(probes))]
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
@@ -95,48 +97,29 @@ def _probe_sorted(
     return np.repeat(np.arange(len(probes)), counts), rows
 
 
-class _Fixed(AsWritten):
-    """One order for as many SteMs as it has; as written for others."""
-
-    def __init__(self, order: Sequence[int]) -> None:
-        self._given = tuple(order)
-
-    def start(
-        self, filters: int, order: Sequence[int] | None = None, seed: int | None = None
-    ) -> None:
-        super().start(filters, self._given if filters == len(self._given) else order, seed)
-
-
 def _candidates(
     queries: Sequence[JoinQuery], batches: Sequence[dict[int, Run]], policy: Policy | None = None
 ) -> int:
     """Return the number of stored rows that were compared with probes."""
     join = Join(queries, policy=policy, seed=0)
     for new in batches:
-        join.run(new, _discard)
+        join.run(new, discard)
     return sum(stem.counts.candidates for stem in join.stems.values())
-
-
-def _discard(results: Combinations) -> None:
-    pass
 
 
 def _order(bench: Bench) -> None:
     """Count candidates of a star join in which another SteM drops most every 5,000 rows."""
     rng = np.random.default_rng(bench.seed)
-    rows, others, root = 120_000, [Role(0), Role(1), Role(2)], Role(3)
-    equal = [frozenset([KeyRef(root, n), KeyRef(role, 0)]) for n, role in enumerate(others)]
-    windows = dict.fromkeys([*others, root], WINDOW_US)
-    star = JoinQuery(0, (*others, root), tuple(equal), windows)
-    keys = [rng.integers(0, 1000, rows) for _ in others]
+    rows, query = 120_000, star(3)
+    keys = [rng.integers(0, 1000, rows) for _ in range(3)]
     for column, key in enumerate(keys):
         has_partner = np.where(np.arange(rows) // 5_000 % 3 == column, 0.1, 0.9)
         key[rng.random(rows) >= has_partner] += 10**6
-    batches = [{n: _run_of(np.arange(1000)) for n in range(3)}, {3: _run_of(*keys)}]
-    singles = [_candidates([star], batches, _Fixed(o)) for o in itertools.permutations(range(3))]
+    batches = [{n: run_of(np.arange(1000)) for n in range(3)}, {3: run_of(*keys)}]
+    singles = [_candidates([query], batches, Fixed(o)) for o in itertools.permutations(range(3))]
     bench.add(
         "best order rotates every 5,000 rows: candidates, adaptive / best single order",
-        _candidates([star], batches) / min(singles),
+        _candidates([query], batches) / min(singles),
         "x",
         f"{min(singles):,} candidates",
     )
@@ -157,7 +140,7 @@ def _triangle(bench: Bench) -> None:
         weights = np.arange(1, rows // 4 + 1) ** -exponent
         weights /= weights.sum()
         batches = [
-            {n: _run_of(*(rng.choice(len(weights), rows, p=weights) for _ in range(2)))}
+            {n: run_of(*(rng.choice(len(weights), rows, p=weights) for _ in range(2)))}
             for n in range(3)
         ]
         own = _candidates([triangle], batches)
@@ -183,7 +166,7 @@ def _sharing(bench: Bench) -> None:
     ]
     rng = np.random.default_rng(bench.seed)
     rows = 200
-    new = {role.stream: _run_of(rng.integers(0, 400, rows), words=8) for role in roles}
+    new = {role.stream: run_of(rng.integers(0, 400, rows), words=8) for role in roles}
     join = Join(queries)
     results = 0
 

@@ -12,15 +12,14 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import BoolArray
 from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
+from eddyline.bench.mesh_data import OPERATORS, Data, attributes, skewed, uniform
 from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import Knowledge
@@ -35,77 +34,30 @@ from eddyline.mesh.starts import STARTS
 from eddyline.mesh.stop import Stop
 from eddyline.operators import ColumnReader
 from eddyline.ordering.static import best_ordering
-from eddyline.testing.synthetic import INDEX_ENTRIES, SyntheticFilter, probed_table, to_columns
+from eddyline.testing.synthetic import INDEX_ENTRIES, SyntheticFilter, probed_table
 
-OPERATORS = 6
 PROBES = 120
 BATCH_ROWS = 4_096
 ARROW_ROWS = 10_000  # of a batch that Spark hands over
-KINDS = 3
 SAMPLE_ROWS = 1_000
 SEARCH_SECONDS = 5.0
-
-
-@dataclass
-class Data:
-    """Rows: which operator lets them pass, and their attributes."""
-
-    passed: BoolArray
-    attributes: dict[str, pa.Array]
-
-    @property
-    def columns(self) -> list[pa.Array]:
-        """The answers of the operators, then the attributes."""
-        return [*to_columns(self.passed), *self.attributes.values()]
 
 
 def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     rng = np.random.default_rng(bench.seed)
     rows = 300_000 // (10 if bench.quick else 1)
-    skewed, uniform = _skewed(rng, rows), _uniform(rng, rows)
+    skewed_rows, uniform_rows = skewed(rng, rows), uniform(rng, rows)
     bench.run_parts(
         {
-            "skewed": lambda: _output_rate(bench, skewed, "skewed (Poisson)"),
-            "uniform": lambda: _output_rate(bench, uniform, "uniform"),
-            "overhead": lambda: _overhead(bench, _skewed(rng, 2 * rows)),
+            "skewed": lambda: _output_rate(bench, skewed_rows, "skewed (Poisson)"),
+            "uniform": lambda: _output_rate(bench, uniform_rows, "uniform"),
+            "overhead": lambda: _overhead(bench, skewed(rng, 2 * rows)),
             "optimum": lambda: _against_optimum(bench),
             "training": lambda: _training_set_size(bench),
             "starts": lambda: _start_solutions(bench),
         }
     )
-
-
-# --- data ------------------------------------------------------------------------------------
-
-
-def _attributes(rng: np.random.Generator, telling: np.ndarray) -> dict[str, pa.Array]:
-    rows = len(telling)
-    return {
-        "a0": pa.array(telling),
-        "a1": pa.array(rng.random(rows)),
-        "a2": pa.array(rng.integers(0, 50, rows)),
-        "a3": pa.array(rng.choice(["x", "y", "z"], rows)),
-        "a4": pa.array(np.arange(rows)),
-        "a5": pa.array(rng.random(rows) < 0.5),
-    }
-
-
-def _skewed(rng: np.random.Generator, rows: int) -> Data:
-    """Three kinds of rows; each is dropped by two operators of its own, and by hardly any other."""
-    telling = rng.poisson(1.0, rows)
-    kinds = np.minimum(telling, KINDS - 1)
-    selectivity = np.full((KINDS, OPERATORS), 0.95)
-    for kind in range(KINDS):
-        selectivity[kind, [2 * kind, 2 * kind + 1]] = [0.1, 0.4]
-    passed = rng.random((rows, OPERATORS)) < selectivity[kinds]
-    return Data(passed, _attributes(rng, telling))
-
-
-def _uniform(rng: np.random.Generator, rows: int) -> Data:
-    telling = rng.integers(0, 101, rows)
-    passed = rng.random((rows, OPERATORS)) < [0.9, 0.3, 0.8, 0.5, 0.7, 0.6]
-    return Data(passed, _attributes(rng, telling))
 
 
 # --- figure 10 -------------------------------------------------------------------------------
@@ -260,7 +212,7 @@ def _training(seed: int, rows: int = 1_000, kinds: int = 12) -> TrainingSet:
     kind = np.minimum(rng.poisson(4.0, rows), kinds - 1)
     selectivity = rng.uniform(0.05, 0.95, (kinds, OPERATORS))
     drops = rng.random((rows, OPERATORS)) >= selectivity[kind]
-    return TrainingSet(_attributes(rng, kind), drops, rng.uniform(5, 20, OPERATORS))
+    return TrainingSet(attributes(rng, kind), drops, rng.uniform(5, 20, OPERATORS))
 
 
 def _against_optimum(bench: Bench) -> None:

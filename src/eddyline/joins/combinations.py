@@ -16,6 +16,8 @@ from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.plan import Role
 from eddyline.joins.stem import SteM
 
+FEW_WORDS = 8  # up to so many, whole columns of words are combined faster than rows
+
 
 @dataclass
 class RowBlock:
@@ -81,11 +83,22 @@ class Combinations:
 
 
 def any_bit(bitmaps: Bitmaps) -> BoolArray:
-    """Return for each row whether a bit is set."""
-    if bitmaps.shape[1] == 1:
-        is_set: BoolArray = bitmaps[:, 0] != 0
-        return is_set
-    return np.asarray(bitmaps.any(axis=1))
+    """Return for each row whether a bit is set.
+
+    Examples
+    --------
+    >>> any_bit(np.array([[0, 0], [0, 4]], dtype=np.uint64))
+    array([False,  True])
+
+    """
+    words = bitmaps.shape[1]
+    if words > FEW_WORDS:
+        return np.asarray(bitmaps.any(axis=1))
+    union = bitmaps[:, 0]
+    for word in range(1, words):
+        union = union | bitmaps[:, word]
+    is_set: BoolArray = union != 0
+    return is_set
 
 
 def shared_bitmap(bitmaps: Bitmaps) -> Bitmaps:

@@ -13,48 +13,34 @@ Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, section
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from eddyline.arrays import Bitmap, BoolArray, IntArray
+from eddyline.joins.class_orders import ProbeGroup
 from eddyline.joins.combinations import Combinations, any_bit
 from eddyline.joins.expansion import Expansion, ExpansionNode, plan_expansion
 from eddyline.joins.join_tree import Node, largest_window
-from eddyline.joins.match_lists import MatchLists, RowSet, deadline, find_matches, or_by_group
+from eddyline.joins.match_lists import (
+    MatchLists,
+    Probe,
+    RowSet,
+    deadline,
+    find_matches,
+    has_partner,
+    or_by_group,
+)
 from eddyline.joins.plan import Role
-from eddyline.joins.probe_order import ProbeOrder, with_parents_first
+from eddyline.joins.probe_order import with_parents_first
+from eddyline.joins.probe_routes import ProbeRoutes, SliceCounts
 from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of, overlap
-from eddyline.ordering import Change
 
-# Rows that take the same order: few while the order changes, many while it is steady.
+# Rows that take the same order: few while the rows change, many while they are steady.
 SLICE_ROWS_MIN = 1 << 9
-SLICE_ROWS_MAX = 1 << 12
+SLICE_ROWS_MAX = 1 << 13
 STEADY_SLICES = 8
-
-
-@dataclass
-class SliceCounts:
-    """What asking the SteMs came to, for each node of the tree.
-
-    Parameters
-    ----------
-    seen, passed
-        Rows of the root that asked, and those of them that some query still wanted afterwards.
-    candidates
-        Stored rows that were compared.
-
-    """
-
-    seen: IntArray
-    passed: IntArray
-    candidates: IntArray
-
-    @classmethod
-    def zeros(cls, nodes: int) -> SliceCounts:
-        """Return counts of nothing."""
-        return cls(*[np.zeros(nodes, dtype=np.int64) for _ in range(3)])
 
 
 @dataclass
@@ -69,19 +55,17 @@ class DropProbing:
         The join tree, parents first.
     words
         Number of words in bitmaps of queries.
-    order
-        In which order SteMs are asked.
+    routes
+        In which orders SteMs are asked.
 
     """
 
     root: Role
     nodes: Sequence[Node]
     words: int
-    order: ProbeOrder
+    routes: ProbeRoutes
     _slice_rows: int = SLICE_ROWS_MIN
     _steady_slices: int = 0
-    #: Every change of the order since the last call of `take_changes`.
-    _changes: list[Change] = field(default_factory=list)
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,22 +101,27 @@ class DropProbing:
         if stem.new is None:
             return
         wanted = np.flatnonzero(overlap(stem.new.lineage[self.root.occurrence], self._mask))
+        self.routes.begin(stem.new)
         begin = 0
         while begin < len(wanted):
-            rows = wanted[begin : begin + self._slice_rows]
+            # Every class has as many rows of a slice as there would be without classes.
+            rows = wanted[begin : begin + self._slice_rows * self.routes.classes]
             begin += len(rows)
-            counts = self._run_slice(stems, rows, emit)
-            sample = rows[self.order.sample(len(rows))]
-            drops = self._profile(stems, sample) if len(sample) else None
-            change = self.order.learn(
-                len(rows), counts.seen, counts.passed, counts.candidates, drops
-            )
-            if change is not None:
-                self._changes.append(change)
-            self._resize_slices(is_steady=change is None)
+            has_drifted = False
+            for group in self.routes.deal(rows):
+                counts = self._run_slice(stems, group, emit)
+                sample = group.rows[group.order.sample(len(group.rows))]
+                drops = self._profile(stems, sample) if len(sample) else None
+                has_drifted |= self.routes.learn(group, counts, drops)
+            profiled = self.routes.profiled(rows)
+            if len(profiled):
+                self.routes.add_profile(profiled, self._profile(stems, profiled))
+            self.routes.conclude()
+            self._resize_slices(is_steady=not has_drifted)
+        self.routes.end()
 
     def _resize_slices(self, is_steady: bool) -> None:
-        """Let slices grow while the order is steady, and begin again when it is not."""
+        """Let slices grow while the rows are steady, and begin again when they are not."""
         self._steady_slices = self._steady_slices + 1 if is_steady else 0
         if not is_steady:
             self._slice_rows = SLICE_ROWS_MIN
@@ -142,28 +131,24 @@ class DropProbing:
 
     def begin_with(self, order: Sequence[int]) -> None:
         """Begin with an order that was learnt before, and hold it to be steady."""
-        self.order.begin_with(order)
+        self.routes.default.begin_with(order)
         self._slice_rows = SLICE_ROWS_MAX
 
-    def take_changes(self) -> list[Change]:
-        """Return the changes of the order since the last call."""
-        changes, self._changes = self._changes, []
-        return changes
-
     def _run_slice(
-        self, stems: Mapping[int, SteM], rows: IntArray, emit: Callable[[Combinations], None]
+        self, stems: Mapping[int, SteM], group: ProbeGroup, emit: Callable[[Combinations], None]
     ) -> SliceCounts:
         counts = SliceCounts.zeros(len(self.nodes))
-        root = self._root_rows(stems[self.root.stream], rows)
+        root = self._root_rows(stems[self.root.stream], group.rows)
         lists: dict[int, MatchLists] = {}
-        for number in self.order.current:
+        for number in group.order.current:
             stem = stems[self.nodes[number].role.stream]
-            before = stem.counts.candidates
+            probes_before, before = stem.counts.probes, stem.counts.candidates
             seen = overlap(root.interested, self._masks[number])
             if seen.any():
                 self._ask(number, root, stems, lists)
                 counts.seen[number] = seen.sum()
                 counts.passed[number] = any_bit(root.interested[seen]).sum()
+            counts.probes[number] = stem.counts.probes - probes_before
             counts.candidates[number] = stem.counts.candidates - before
         sizes = {number: len(own) for number, own in lists.items()}
         smallest_first = sorted(range(len(self.nodes)), key=lambda n: sizes.get(n, 0))
@@ -181,25 +166,34 @@ class DropProbing:
             times,
             deadline(times, self._window_us),
             new.lineage[self.root.occurrence][rows] & self._mask,
-            {ref: new.keys[ref.column].take(rows) for ref in self._needed[-1]},
+            {ref: new.keys[ref.column] for ref in self._needed[-1]},
+            rows,
         )
 
     def _profile(self, stems: Mapping[int, SteM], rows: IntArray) -> BoolArray:
         """Return for some rows which nodes drop them, each asked as if it were the first."""
         drops = np.zeros((len(rows), len(self.nodes)), dtype=bool)
+        root = self._root_rows(stems[self.root.stream], rows)
         for number, node in enumerate(self.nodes):
-            root = self._root_rows(stems[self.root.stream], rows)
-            lists: dict[int, MatchLists] = {}
-            path = [number]
-            while self.nodes[path[0]].parent != -1:
-                path.insert(0, self.nodes[path[0]].parent)
-            for step in path:
-                self._ask(step, root, stems, lists)
             # Queries that do not need the node do not count.
-            asked = self._root_rows(stems[self.root.stream], rows).interested
-            own = bitmap_of((query.slot for query in node.queries), self.words)
-            drops[:, number] = any_bit(asked & own) & ~any_bit(root.interested & own)
+            asks = overlap(root.interested, self._masks[number])
+            if node.parent == -1:
+                has = has_partner(root, self._probe(number, stems), np.flatnonzero(asks))
+            else:
+                has = self._has_path(number, root, stems)
+            drops[:, number] = asks & ~has
         return drops
+
+    def _has_path(self, number: int, root: RowSet, stems: Mapping[int, SteM]) -> BoolArray:
+        """Return for rows of the root whether they have partners on the path to a node."""
+        left = replace(root, interested=root.interested & self._masks[number])
+        lists: dict[int, MatchLists] = {}
+        path = [number]
+        while self.nodes[path[0]].parent != -1:
+            path.insert(0, self.nodes[path[0]].parent)
+        for step in path:
+            self._ask(step, left, stems, lists)
+        return any_bit(left.interested)
 
     def _parents(self) -> list[int]:
         return [node.parent for node in self.nodes]
@@ -220,20 +214,26 @@ class DropProbing:
         parent = root if node.parent == -1 else lists[node.parent].distinct
         if not len(parent.ids):
             return
-        sources = {binding.column: binding.source for binding in node.step.bindings}
         lists[number] = find_matches(
             parent,
-            stems[node.role.stream],
-            node.step.pattern,
-            [sources[column] for column in node.step.pattern],
-            mask,
-            node.role.occurrence,
-            node.window_us,
-            node.role < self.root,
+            self._probe(number, stems),
             self._needed[number],
             np.flatnonzero(overlap(parent.interested, mask)),
         )
         self._drop(number, root, lists, mask)
+
+    def _probe(self, number: int, stems: Mapping[int, SteM]) -> Probe:
+        node = self.nodes[number]
+        sources = {binding.column: binding.source for binding in node.step.bindings}
+        return Probe(
+            stems[node.role.stream],
+            node.step.pattern,
+            [sources[column] for column in node.step.pattern],
+            self._masks[number],
+            node.role.occurrence,
+            node.window_us,
+            node.role < self.root,
+        )
 
     def _drop(self, number: int, root: RowSet, lists: dict[int, MatchLists], mask: Bitmap) -> None:
         """Take queries away from rows without a partner, from a node up to the root."""

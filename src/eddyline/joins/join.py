@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from eddyline.joins.class_finder import PROBE_CLASSES, ClassFinder
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.cyclic import CyclicProbing, same_shape
 from eddyline.joins.drop_probing import DropProbing
-from eddyline.joins.join_tree import Node, Path, merge_trees
+from eddyline.joins.join_tree import Node, Path, merge_trees, path_words, role_words
 from eddyline.joins.plan import JoinQuery, Role, words_of
 from eddyline.joins.probe_order import ProbeOrder
+from eddyline.joins.probe_routes import ProbeRoutes
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
-from eddyline.ordering import Change, Policy, Tickets
+from eddyline.journal.events import Event
+from eddyline.mesh import MeshOptions
+from eddyline.ordering import Policy, Tickets
 
 # Slices of rows after which tickets have lost most of their value.
 WINDOW_SLICES = 4
@@ -30,7 +34,13 @@ class Join:
     policy
         Decides in which order rows ask SteMs. Default: `Tickets` that forget fast.
     seed
-        For whatever the policy draws.
+        For whatever the policy draws, and for the search of classes.
+    classes
+        Parameters of the search for classes of new rows with orders of their own; None for one
+        order.
+    routes
+        Orders and classes that a join of the same queries has learnt, by role; used and changed
+        further where the join tree is the same.
 
     """
 
@@ -40,6 +50,8 @@ class Join:
         stems: Mapping[int, SteM] | None = None,
         policy: Policy | None = None,
         seed: int | None = None,
+        classes: MeshOptions | None = PROBE_CLASSES,
+        routes: Mapping[Role, ProbeRoutes] | None = None,
     ) -> None:
         words = words_of(queries)
         roles = sorted({role for query in queries for role in query.roles})
@@ -49,13 +61,18 @@ class Join:
         for role in roles:
             nodes, cyclic = merge_trees([q for q in queries if role in q.roles], role)
             if nodes:
-                order = ProbeOrder(
-                    policy or Tickets(window_batches=WINDOW_SLICES),
-                    [node.parent for node in nodes],
-                    [len(node.queries) for node in nodes],
-                    seed,
-                )
-                self._trees.append(DropProbing(role, nodes, words, order))
+                names = tuple(path_words(node.path) for node in nodes)
+                known = (routes or {}).get(role)
+                if known is None or known.names != names:
+                    order = ProbeOrder(
+                        policy or Tickets(window_batches=WINDOW_SLICES),
+                        [node.parent for node in nodes],
+                        [len(node.queries) for node in nodes],
+                        seed,
+                    )
+                    finder = None if classes is None else ClassFinder(classes, seed)
+                    known = ProbeRoutes(role_words(role), names, order, finder, seed)
+                self._trees.append(DropProbing(role, nodes, words, known))
             self._cyclic += [CyclicProbing(role, own, words) for own in same_shape(cyclic)]
 
     def run(self, new: Mapping[int, Run], emit: Callable[[Combinations], None]) -> None:
@@ -81,7 +98,7 @@ class Join:
     def orders(self) -> dict[Role, list[Path]]:
         """Return the order in which new rows of each role ask SteMs, as paths of the join tree."""
         return {
-            tree.root: [tree.nodes[number].path for number in tree.order.current]
+            tree.root: [tree.nodes[number].path for number in tree.routes.default.current]
             for tree in self._trees
         }
 
@@ -91,9 +108,13 @@ class Join:
             if orders.get(tree.root):
                 tree.begin_with(_to_order(orders[tree.root], tree.nodes))
 
-    def take_changes(self) -> list[tuple[Role, Change]]:
-        """Return the changes of probe orders since the last call, with the role of the new rows."""
-        return [(tree.root, change) for tree in self._trees for change in tree.take_changes()]
+    def routes(self) -> dict[Role, ProbeRoutes]:
+        """Return the orders and classes of each role, for a later join of the same queries."""
+        return {tree.root: tree.routes for tree in self._trees}
+
+    def take_events(self) -> list[Event]:
+        """Return the changes of probe orders and of classes since the last call."""
+        return [event for tree in self._trees for event in tree.routes.take_events()]
 
 
 def _to_order(paths: Sequence[Path], nodes: Sequence[Node]) -> list[int]:

@@ -55,6 +55,35 @@ class Node:
         return largest_window(self.queries, self.role)
 
 
+def role_words(role: Role) -> str:
+    """Return a role in words, for events.
+
+    Examples
+    --------
+    >>> role_words(Role(2)), role_words(Role(2, 1))
+    ('stream 2', 'stream 2 (2)')
+
+    """
+    return f"stream {role.stream}" + (f" ({role.occurrence + 1})" if role.occurrence else "")
+
+
+def path_words(path: Path) -> str:
+    """Return a path in words; paths of a tree that differ have different words.
+
+    Examples
+    --------
+    >>> from eddyline.joins.plan import KeyRef
+    >>> path_words((Step(Role(1), (Binding(0, KeyRef(Role(0), 2)),)),))
+    'stream 1 by key 0 = key 2'
+
+    """
+    return " > ".join(
+        f"{role_words(step.role)} by "
+        + ", ".join(f"key {own.column} = key {own.source.column}" for own in step.bindings)
+        for step in path
+    )
+
+
 def largest_window(queries: Sequence[JoinQuery], role: Role) -> int | None:
     """Return the largest window that queries have for a role; None if one has none."""
     windows = [query.windows_us[role] for query in queries]

@@ -6,13 +6,14 @@ They are the factorised result of a join: output generation only combines them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.arrays import Bitmap, Bitmaps, IntArray
+from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 from eddyline.joins.combinations import any_bit
 from eddyline.joins.keys import KeyColumn
 from eddyline.joins.plan import KeyRef
@@ -35,8 +36,9 @@ class RowSet:
         Event time of each, and when it leaves its window.
     interested
         Queries that may still have a result with each row; shrinks as probes find no partners.
-    keys
-        Key columns that probes search with.
+    keys, key_rows
+        Key columns that probes search with, and where the rows are in them; None if the columns
+        have only these rows.
 
     """
 
@@ -46,6 +48,11 @@ class RowSet:
     deadline_us: IntArray
     interested: Bitmaps
     keys: dict[KeyRef, KeyColumn]
+    key_rows: IntArray | None = None
+
+    def key(self, ref: KeyRef, rows: IntArray) -> KeyColumn:
+        """Return a key column of some of the rows."""
+        return self.keys[ref].take(rows if self.key_rows is None else self.key_rows[rows])
 
 
 @dataclass
@@ -119,24 +126,12 @@ def or_by_group(bitmaps: Bitmaps, groups: IntArray, count: int) -> Bitmaps:
     return union
 
 
-def find_matches(
-    parent: RowSet,
-    stem: SteM,
-    pattern: tuple[int, ...],
-    sources: list[KeyRef],
-    mask: Bitmap,
-    occurrence: int,
-    window_us: int | None,
-    with_new: bool,
-    key_columns: tuple[KeyRef, ...],
-    probing: IntArray,
-) -> MatchLists:
-    """Probe a SteM with rows of a parent.
+@dataclass(frozen=True)
+class Probe:
+    """A probe of a SteM with rows of a parent.
 
     Parameters
     ----------
-    parent
-        The rows that probe.
     stem, pattern, sources
         The SteM, the searched columns, and the parent's key columns with their values.
     mask
@@ -145,32 +140,75 @@ def find_matches(
         The role of the rows found, and their window.
     with_new
         Whether rows of this micro-batch count.
+
+    """
+
+    stem: SteM
+    pattern: tuple[int, ...]
+    sources: Sequence[KeyRef]
+    mask: Bitmap
+    occurrence: int
+    window_us: int | None
+    with_new: bool
+
+    def run(
+        self, parent: RowSet, probing: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray, Bitmaps]:
+        """Return for each match: parent row, id, time, end of its window, and its queries.
+
+        Parameters
+        ----------
+        parent, probing
+            Rows, and the positions of those that probe.
+
+        """
+        keys = [parent.key(ref, probing) for ref in self.sources]
+        found = list(self.stem.probe(self.pattern, keys, self.with_new))
+        if found:
+            parents = probing[np.concatenate([probes for probes, _ in found])]
+            ids = np.concatenate([rows for _, rows in found])
+        else:
+            parents = ids = np.zeros(0, dtype=np.int64)
+        times = self.stem.times_us(ids)
+        ends = deadline(times, self.window_us)
+        fits = np.maximum(parent.times_us[parents], times) < np.minimum(
+            parent.deadline_us[parents], ends
+        )
+        interested = self.stem.lineage(ids, self.occurrence, len(self.mask))
+        interested &= parent.interested[parents]
+        interested &= self.mask
+        fits &= any_bit(interested)
+        kept = np.flatnonzero(fits)
+        if len(kept) < len(ids):
+            parents, ids, times = parents[kept], ids[kept], times[kept]
+            ends, interested = ends[kept], interested[kept]
+        return parents, ids, times, ends, interested
+
+
+def has_partner(parent: RowSet, probe: Probe, probing: IntArray) -> BoolArray:
+    """Return for each row of a parent whether it is among those that probe and has a match."""
+    has = np.zeros(len(parent.ids), dtype=bool)
+    has[probe.run(parent, probing)[0]] = True
+    return has
+
+
+def find_matches(
+    parent: RowSet, probe: Probe, key_columns: tuple[KeyRef, ...], probing: IntArray
+) -> MatchLists:
+    """Return the match lists that a probe of a SteM comes to.
+
+    Parameters
+    ----------
+    parent, probe
+        The rows that probe, and what they probe.
     key_columns
         Key columns of the rows found that further probes search with.
     probing
         Positions of the parent rows that probe.
 
     """
-    keys = [parent.keys[ref].take(probing) for ref in sources]
-    found = list(stem.probe(pattern, keys, with_new))
-    if found:
-        parents = probing[np.concatenate([probes for probes, _ in found])]
-        ids = np.concatenate([rows for _, rows in found])
-    else:
-        parents = ids = np.zeros(0, dtype=np.int64)
-    times = stem.times_us(ids)
-    ends = deadline(times, window_us)
-    fits = np.maximum(parent.times_us[parents], times) < np.minimum(
-        parent.deadline_us[parents], ends
-    )
-    interested = stem.lineage(ids, occurrence, len(mask))
-    interested &= parent.interested[parents]
-    interested &= mask
-    fits &= any_bit(interested)
-    kept = np.flatnonzero(fits)
-    if len(kept) < len(ids):
-        parents, ids, times = parents[kept], ids[kept], times[kept]
-        ends, interested = ends[kept], interested[kept]
+    stem = probe.stem
+    parents, ids, times, ends, interested = probe.run(parent, probing)
     order = _order_by(parents, len(parent.ids))
     if order is not None:
         parents, ids, times = parents[order], ids[order], times[order]

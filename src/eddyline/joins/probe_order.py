@@ -17,12 +17,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eddyline.arrays import BoolArray, IntArray
+from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.ordering import Change, Evidence, Policy
 from eddyline.ordering.tickets import Tickets
 from eddyline.profile import CostModel
 
 COST_MIN_US = 1e-3
+PROFILED_ROWS_MIN = 128
+# A row that costs so much more or less than before is another kind of row.
+DRIFT_MIN = 0.15
+DRIFT_ROWS_MIN = 256
+LEVEL_SLICES = 4
 
 
 class ProbeOrder:
@@ -61,13 +66,32 @@ class ProbeOrder:
         self._costs = [CostModel() for _ in parents]
         self._weights = list(weights)
         self._seed = seed
+        self._unprofiled_rows = 0.0
         self.begin_with(range(len(self._parents)))
 
     def begin_with(self, order: Sequence[int]) -> None:
         """Begin with an order, and forget what was learnt."""
         self._policy.start(len(self._parents), order, self._seed)
+        #: By order, the comparisons that a row took in it lately.
+        self._row_work: dict[tuple[int, ...], float] = {}
         if isinstance(self._policy, Tickets):
             self._policy.weigh(self._weights)
+
+    def branch(self, order: Sequence[int]) -> ProbeOrder:
+        """Return an order for some of the rows: the same policy, begun again with another order."""
+        branch = copy.deepcopy(self)
+        branch.begin_with(order)
+        return branch
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything to order, and a policy that ever changes an order."""
+        return len(self._parents) > 1 and self._policy.learns
+
+    @property
+    def costs_us(self) -> FloatArray:
+        """What each node costs a row that asks it, counted: the probe and stored rows compared."""
+        return np.array([max(cost.per_row_us, COST_MIN_US) for cost in self._costs])
 
     @property
     def current(self) -> list[int]:
@@ -75,11 +99,44 @@ class ProbeOrder:
         return with_parents_first(self._policy.order, self._parents)
 
     def sample(self, rows: int) -> IntArray:
-        """Return the positions of the rows that should ask every SteM."""
+        """Return the positions of the rows that should ask every SteM.
+
+        They are drawn when enough of them are due: most of what a probe of few rows takes does not
+        depend on their number.
+        """
         share = self._policy.profile_probability
         if not share or len(self._parents) < 2:
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self._policy.rng.random(rows) < share)
+        self._unprofiled_rows += share * rows
+        if self._unprofiled_rows < PROFILED_ROWS_MIN:
+            return np.zeros(0, dtype=np.int64)
+        count = min(int(self._unprofiled_rows), rows)
+        self._unprofiled_rows = 0.0
+        return np.sort(self._policy.rng.choice(rows, count, replace=False))
+
+    def detect_drift(self, rows: int, work: int) -> bool:
+        """Return True if a row costs clearly another than rows of the same order did before.
+
+        What policies without profile tuples have learnt is then forgotten: counts of many old rows
+        would outweigh those of the new ones for long.
+
+        Parameters
+        ----------
+        rows, work
+            Rows of the last slice, and the comparisons that they took. Few rows show nothing.
+
+        """
+        if rows < DRIFT_ROWS_MIN:
+            return False
+        order, row_work = self._policy.order, work / rows
+        level = self._row_work.get(order, row_work)
+        if abs(row_work - level) <= DRIFT_MIN * level:
+            self._row_work[order] = level + (row_work - level) / LEVEL_SLICES
+            return False
+        self._row_work = {order: row_work}
+        if not self._policy.profile_probability:
+            self._policy.forget()
+        return True
 
     def learn(
         self,
@@ -106,14 +163,13 @@ class ProbeOrder:
         """
         for cost, asked, compared in zip(self._costs, seen, candidates, strict=True):
             cost.add(int(asked), float(asked + compared))
-        if len(self._parents) < 2 or not self._policy.learns:
+        if not self.learns:
             return None
         count = len(self._parents)
         tuples = np.zeros((0, count), dtype=bool) if drops is None else drops[drops.any(axis=1)]
         if self._policy.profile_probability and not len(tuples):
             return None
-        costs_us = np.array([max(cost.per_row_us, COST_MIN_US) for cost in self._costs])
-        evidence = Evidence(rows, self._policy.order, seen, passed, costs_us, tuples)
+        evidence = Evidence(rows, self._policy.order, seen, passed, self.costs_us, tuples)
         return self._policy.learn(evidence)
 
 

@@ -207,6 +207,137 @@ class ProbeOrderChanged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _ProbeClassesCompared(Event):
+    """What the events about a trial of probe orders by class share.
+
+    Parameters
+    ----------
+    role
+        The stream of the new rows.
+    classes
+        In words: which rows, and the order in which they probe; empty for one order.
+    rows
+        Rows of the trial.
+    before, after
+        Probes and stored rows compared, for a row, without and with the change; the expected cost
+        of classifying is included.
+
+    """
+
+    _changes_routes = True
+    role: str
+    classes: Names
+    rows: int
+    before: float
+    after: float
+
+    def _numbers(self) -> str:
+        return f"({self.before:.2f} → {self.after:.2f} comparisons a row, {self.rows:,} rows)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeClassesFound(Event):
+    """A search found classes of new rows that should probe in orders of their own; on trial now.
+
+    Parameters
+    ----------
+    role
+        The stream of the new rows.
+    classes
+        In words: which rows, and the order in which they probe.
+    rows
+        Profiled rows that were searched.
+    saving, single
+        Comparisons that a row should save, and what it takes in one order, on rows that the
+        classes were not made from.
+
+    """
+
+    _changes_routes = True
+    role: str
+    classes: Names
+    rows: int
+    saving: float
+    single: float
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return (
+            f"found classes among new rows of {self.role}: {' | '.join(self.classes)}  "
+            f"(saves {self.saving:.2f} of {self.single:.2f} comparisons a row, "
+            f"searched {self.rows:,} rows)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeClassesAdopted(_ProbeClassesCompared):
+    """New rows of a stream probe in the order of their class from now on."""
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        classes = " | ".join(self.classes)
+        return f"new rows of {self.role} now probe by class: {classes}  {self._numbers()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeClassesReverted(_ProbeClassesCompared):
+    """A trial showed that what was in use before is better; it stays."""
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        tried = " | ".join(self.classes) or "one order"
+        return f"new rows of {self.role} do not keep {tried}  {self._numbers()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeClassesDropped(Event):
+    """New rows of a stream all probe in one order again.
+
+    Parameters
+    ----------
+    role
+        The stream of the new rows.
+    reason
+        Why.
+
+    """
+
+    _changes_routes = True
+    role: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"new rows of {self.role} probe in one order again: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassProbeOrderChanged(Event):
+    """New rows of one class ask the SteMs of other streams in another order.
+
+    Parameters
+    ----------
+    role
+        The stream of the new rows.
+    row_class
+        Which rows, in words.
+    before, after
+        The orders, as names of probes.
+
+    """
+
+    _changes_routes = True
+    role: str
+    row_class: str
+    before: Names
+    after: Names
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"new rows of {self.role} with {self.row_class} now probe {_route(self.after)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DefaultRouteChanged(Event):
     """The policy changed the order of rows that belong to no class, while classes are in use.
 

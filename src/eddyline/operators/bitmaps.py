@@ -100,6 +100,9 @@ def overlap(bitmaps: Bitmaps, mask: Bitmap) -> BoolArray:
     if not len(used):
         return np.zeros(len(bitmaps), dtype=bool)
     begin, end = int(used[0]), int(used[-1]) + 1
+    if end == begin + 1:
+        is_shared: BoolArray = (bitmaps[:, begin] & mask[begin]) != 0
+        return is_shared
     middle = min(begin + GLANCE_WORDS, end)
     shares = np.asarray((bitmaps[:, begin:middle] & mask[begin:middle]).any(axis=1))
     if middle < end and not shares.all():

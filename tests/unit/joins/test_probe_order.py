@@ -10,11 +10,15 @@ import pyarrow as pa
 import pytest
 
 from eddyline.joins.combinations import Combinations
+from eddyline.joins.drop_probing import SLICE_ROWS_MAX
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.joins.probe_order import DRIFT_ROWS_MIN, PROFILED_ROWS_MIN, ProbeOrder
 from eddyline.joins.run import Run
-from eddyline.ordering import AGreedy, AsWritten, Policy
+from eddyline.joins.stem import SteM
+from eddyline.journal.events import ProbeOrderChanged
+from eddyline.ordering import AGreedy, AsWritten, Policy, Tickets
 
 ROOT, OTHERS = Role(3), [Role(0), Role(1), Role(2)]
 WINDOW_US = 10**9
@@ -85,7 +89,7 @@ def test_adapts_when_the_best_order_rotates(policy: Policy | None, phase_rows: i
         singles.append(candidates)
         assert results == expected
     assert adaptive <= 0.8 * min(singles)
-    assert join.take_changes()
+    assert any(isinstance(event, ProbeOrderChanged) for event in join.take_events())
 
 
 def test_work_on_rows_that_are_not_dropped_does_not_depend_on_the_order() -> None:
@@ -107,3 +111,67 @@ def test_an_order_that_was_learnt_is_where_the_next_join_begins() -> None:
     assert other.orders()[ROOT] != learnt
     other.begin_with({ROOT: learnt})
     assert other.orders()[ROOT] == learnt
+
+
+def test_rows_are_profiled_in_lumps_at_the_rate_of_the_policy() -> None:
+    order = ProbeOrder(AGreedy(profile_probability=0.02), [-1, -1], [1, 1], seed=3)
+    samples = [order.sample(1_000) for _ in range(200)]
+    sizes = [len(sample) for sample in samples if len(sample)]
+    assert min(sizes) >= PROFILED_ROWS_MIN
+    assert sum(sizes) == pytest.approx(0.02 * 200_000, rel=0.05)
+    assert all((np.diff(sample) > 0).all() for sample in samples)
+    assert max(sample[-1] for sample in samples if len(sample)) < 1_000
+    assert not len(ProbeOrder(AsWritten(), [-1, -1], [1, 1]).sample(10**6))
+
+
+def test_a_profile_says_which_paths_drop_a_row() -> None:
+    a, b, c = Role(0), Role(1), Role(2)
+    equal = (frozenset([KeyRef(a, 0), KeyRef(b, 0)]), frozenset([KeyRef(b, 1), KeyRef(c, 0)]))
+    chain = JoinQuery(0, (a, b, c), equal, dict.fromkeys([a, b, c], WINDOW_US))
+    pair = JoinQuery(1, (a, b), equal[:1], dict.fromkeys([a, b], WINDOW_US))
+    b_rows = make_run(np.array([1, 2, 2, 4]), np.array([10, 20, 21, 40]))
+    b_rows.lineage[0][:] = 3
+    c_rows = make_run(np.array([21, 40]))
+    a_rows = make_run(np.array([1, 2, 3, 4]))
+    a_rows.lineage[0][:, 0] = [3, 3, 3, 2]  # the chain does not want the last row
+    join = Join([chain, pair], {1: SteM([b_rows]), 2: SteM([c_rows])})
+    join.stems[0].new = a_rows
+    tree = next(tree for tree in join._trees if tree.root == a)
+    drops = tree._profile(join.stems, np.arange(4))
+    by_stream = {node.role: drops[:, number].tolist() for number, node in enumerate(tree.nodes)}
+    # No row of b has key 3. Key 1 leads to a row of b that has no partner in c.
+    assert by_stream[b] == [False, False, True, False]
+    assert by_stream[c] == [True, False, True, False]
+
+
+def test_slices_grow_though_equal_stems_change_places() -> None:
+    rng = np.random.default_rng(8)
+    keys = [rng.integers(0, 2000, 100_000) for _ in OTHERS]  # each drops half of the rows
+    _, _, join = run_star(None, keys)
+    tree = next(tree for tree in join._trees if tree.root == ROOT)
+    assert any(isinstance(event, ProbeOrderChanged) for event in join.take_events())
+    assert tree._slice_rows == SLICE_ROWS_MAX
+    tree = next(tree for tree in run_star(None, turning(rng))[2]._trees if tree.root == ROOT)
+    assert tree._slice_rows < SLICE_ROWS_MAX
+
+
+def turning(rng: np.random.Generator) -> list[np.ndarray]:
+    """Return rows among which another SteM drops most from 95,000 on."""
+    return root_rows((np.arange(100_000) >= 95_000).astype(int).tolist(), 100_000, rng)
+
+
+def test_rows_that_cost_another_are_drift_and_tickets_forget_the_old_ones() -> None:
+    order = ProbeOrder(Tickets(), parents=[-1, -1], weights=[1, 1])
+    many = np.array([10_000, 10_000]), np.array([1_000, 9_000]), np.array([1_000, 9_000])
+    order.learn(10_000, *many)
+    assert order.current == [0, 1]
+    assert not order.detect_drift(4_000, 8_000)
+    assert not order.detect_drift(4_000, 8_800)  # 10 % more
+    assert not order.detect_drift(DRIFT_ROWS_MIN - 1, 10**6)
+    few = np.array([500, 500]), np.array([450, 50]), np.array([450, 50])
+    order.learn(500, *few)
+    assert order.current == [0, 1]  # old rows outweigh new ones
+    assert order.detect_drift(4_000, 12_000)
+    order.learn(500, *few)
+    assert order.current == [1, 0]
+    assert not order.detect_drift(4_000, 12_000)

@@ -39,11 +39,14 @@ def to_run(rows: Sequence[Row], words: int) -> Run:
 
 
 def run_batches(
-    queries: Sequence[JoinQuery], rows: Mapping[int, Sequence[Row]], batches: int
+    queries: Sequence[JoinQuery],
+    rows: Mapping[int, Sequence[Row]],
+    batches: int,
+    join: Join | None = None,
 ) -> dict[int, list[tuple[int, ...]]]:
     """Join micro-batch by micro-batch; return the row numbers of all results by slot."""
     words = words_for(1 + max(query.slot for query in queries))
-    join = Join(queries)
+    join = join or Join(queries)
     found: dict[int, list[tuple[int, ...]]] = {query.slot: [] for query in queries}
     by_slot = {query.slot: query for query in queries}
 

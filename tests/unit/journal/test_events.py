@@ -21,12 +21,17 @@ from eddyline.journal.events import (
 
 #: Events after which rows may take other routes; a trial's end depends on what was on trial.
 CHANGING_ROUTES = {
+    "ClassProbeOrderChanged",
     "ClassesDoubted",
     "ClassesDropped",
     "ClassesFound",
     "ClassifiersChosen",
     "DriftDetected",
     "OrderChanged",
+    "ProbeClassesAdopted",
+    "ProbeClassesDropped",
+    "ProbeClassesFound",
+    "ProbeClassesReverted",
     "ProbeOrderChanged",
     "TrialEnded",
 }

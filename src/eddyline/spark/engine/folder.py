@@ -16,6 +16,7 @@ from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.catalogue import Catalogue
 from eddyline.spark.engine.checkpoint import Checkpoint
+from eddyline.spark.engine.housekeeping import Housekeeping
 from eddyline.spark.engine.result_store import ResultStore
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class EngineFolder:
         except BaseException:
             self.close()
             raise
-        self.catalogue.reserve_numbers(self.log.matched)
-        self.catalogue.check_version(self.log.newest_version)
+        self.catalogue.reserve_numbers([self.log.state.largest_number])
+        self.catalogue.check_version(self.log.state.newest_version)
         self.results = ResultStore(spark, path, self.catalogue.table_files)
         #: Decisions since the folder was opened; all of them are in `journal.jsonl`.
         self.journal = Journal()
         self._is_journal_written = True
+        #: Keeps the folder small.
+        self.housekeeping = Housekeeping(self.log, self.note)
 
     @property
     def is_closed(self) -> bool:
@@ -78,6 +81,7 @@ class EngineFolder:
             self.log.refuse_if_lost()
         for reason in self.log.accept_losses() if repair else []:
             self.note(BatchLost(reason=reason))
+        self.log.delete_leftovers()
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from eddyline.journal import Event
 from eddyline.journal.events import ProbeOrderChanged
 from eddyline.spark.common.side_channel import unpack
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.exchange import StemExchange, exchange
 from eddyline.spark.engine.join_planner import JoinPlanner, PlannedJoins
@@ -39,8 +39,8 @@ class JoinRunner:
         The streams of the engine, in the order of their numbers.
     folder
         The folder of the engine.
-    records
-        All finished micro-batches, in their order.
+    containers
+        The join state as of the last finished micro-batch, oldest first, as in its records.
     tasks
         Number of tasks.
     note
@@ -52,7 +52,7 @@ class JoinRunner:
         self,
         streams: Sequence[StreamInfo],
         folder: pathlib.Path,
-        records: Mapping[int, BatchRecord],
+        containers: Iterable[Mapping[str, Any]],
         tasks: int,
         note: Callable[[Event], None],
     ) -> None:
@@ -61,8 +61,7 @@ class JoinRunner:
         self._planner = JoinPlanner(streams, folder, tasks)
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
-        for record in records.values():
-            self.keep(record)
+        self.state.apply(map(StateFile.from_dict, containers), ())
         self.state.delete_unlisted()  # written by a micro-batch that was not finished
 
     def keep(self, record: BatchRecord) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.atomic_file import DamagedFileError, write_atomically
-from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
+from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.checkpoint import Checkpoint
 
 
@@ -61,7 +62,8 @@ def test_a_repaired_log_continues_without_what_was_lost(tmp_path: pathlib.Path) 
     assert ["2.json is damaged" in reason for reason in opened.accept_losses()] == [True]
     again = BatchLog(tmp_path)
     again.refuse_if_lost()
-    assert again.matched == {1: 30}
+    assert again.state.matched == {1: 30}
+    assert not again.lost
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "3", "", "garbage", '{"version": "x"}'])
@@ -76,7 +78,8 @@ def test_records_of_earlier_versions_are_read(tmp_path: pathlib.Path) -> None:
     plain = {"version": 3, "tables": {"t": 1}, "counts": {"5": 6}, "rows": 9, "newest_us": {}}
     (tmp_path / "0.json").write_text(json.dumps(plain))
     record = BatchLog(tmp_path).record(0)
-    assert record == BatchRecord(3, {"t": 1}, {5: 6}, 9)
+    written_s = (tmp_path / "0.json").stat().st_mtime
+    assert record == BatchRecord(3, {"t": 1}, {5: 6}, 9, files=None, finished_s=written_s)
 
 
 def test_a_replay_gets_what_the_first_attempt_had(tmp_path: pathlib.Path) -> None:
@@ -144,12 +147,3 @@ def test_a_record_of_an_earlier_version_has_neither(tmp_path: pathlib.Path) -> N
     plain = BatchRecord(3, counts={7: 2}).to_dict()
     del plain["alone"], plain["excluded"]
     assert BatchRecord.from_dict(plain) == BatchRecord(3, counts={7: 2})
-
-
-def test_a_listing_that_lacks_a_record_written_meanwhile_loses_nothing(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = filled(tmp_path)
-    monkeypatch.setattr(log, "_numbers", lambda: [0, 3])
-    assert list(log.finished()) == [0, 1, 2, 3]
-    assert not log.lost

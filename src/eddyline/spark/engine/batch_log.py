@@ -57,7 +57,8 @@ class BatchLog:
         self._snapshot = folder / SNAPSHOT
         self._snapshot_end = 0
         #: Held while the state changes or is copied.
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._handed_out_s: dict[str, float] = {}
         #: What all finished micro-batches add up to.
         self.state = LogState()
         #: Micro-batches whose records are missing or damaged, with the reason.
@@ -93,7 +94,7 @@ class BatchLog:
         """Record that a micro-batch is finished."""
         record.finished_s = time.time()
         write_atomically(self._path(batch), record.to_dict())
-        with self.lock:
+        with self._lock:
             self.state.add(batch, record)
         self._begun(batch).unlink(missing_ok=True)
 
@@ -122,17 +123,35 @@ class BatchLog:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise DamagedFileError(f"{path} is damaged; restore it from a backup") from None
 
+    # --- stored results ----------------------------------------------------------------------
+
     def parts(self) -> list[ResultPart]:
         """Return all stored results."""
-        with self.lock:
+        with self._lock:
             return list(self.state.parts.values())
+
+    def parts_of(self, query: int) -> list[ResultPart]:
+        """Return the parts with results of a query, and note that a reader was given them."""
+        with self._lock:
+            parts = [part for part in self.state.parts.values() if query in part.numbers]
+            self._handed_out_s |= dict.fromkeys([part.folder for part in parts], time.monotonic())
+            return parts
+
+    def handed_out_s(self, folder: str) -> float:
+        """Return when a part was last given to a reader, by its folder; minus infinity if never."""
+        return self._handed_out_s.get(folder, float("-inf"))
+
+    def forget_reader(self, folder: str) -> None:
+        """Forget that a part was given to a reader, as it was deleted."""
+        with self._lock:
+            self._handed_out_s.pop(folder, None)
 
     # --- snapshots ---------------------------------------------------------------------------
 
     def save(self, state: LogState) -> None:
         """Write a snapshot, from then on the state of the log; delete the records it replaces."""
         write_atomically(self._snapshot, state.to_dict())
-        with self.lock:
+        with self._lock:
             self.state = state
             self._snapshot_end = state.end
         self.delete_leftovers()

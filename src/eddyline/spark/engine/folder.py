@@ -54,7 +54,8 @@ class EngineFolder:
         self.journal = Journal()
         self._is_journal_written = True
         #: Keeps the folder small.
-        self.housekeeping = Housekeeping(self.log, self.note)
+        self.housekeeping = Housekeeping(self.log, path / "results", self.note)
+        self.log.check_stored(self.housekeeping.merged_batches())
 
     @property
     def is_closed(self) -> bool:
@@ -79,9 +80,11 @@ class EngineFolder:
             warnings.warn(damage, stacklevel=4)
         if not repair:
             self.log.refuse_if_lost()
-        for reason in self.log.accept_losses() if repair else []:
+        lost = self.log.accept_losses() if repair else []
+        for reason in lost:
             self.note(BatchLost(reason=reason))
-        self.log.delete_leftovers()
+        if not lost:  # files of what was lost stay until the engine is opened again
+            self.housekeeping.delete_leftovers()
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

@@ -1,16 +1,30 @@
-"""Keeps the folder of an engine small however long it runs (`docs/decisions/0020`)."""
+"""Keeps the folder of an engine small however long it runs (`docs/decisions/0020`).
+
+Everything happens between micro-batches, and is committed by a snapshot of the log: what it lists
+exists, and whatever else lies in the folder of results is deleted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pathlib
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from eddyline.errors import EngineError
 from eddyline.journal import Event
 from eddyline.journal.events import TidyingFailed
 from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.result_merger import FAN_IN_NEW, MERGED, ResultMerger, choose_merges
+from eddyline.spark.engine.result_part import ResultPart
 
 #: A snapshot takes the place of so many records of micro-batches.
-SNAPSHOT_EVERY = 16
+SNAPSHOT_EVERY = FAN_IN_NEW
+#: Merges at a time; an old folder that has many small files is merged little by little.
+MERGES_MAX = 8
+#: Files that `results` handed out are kept for so long after it, also if they were merged.
+GRACE_S = 600.0
 
 
 class Housekeeping:
@@ -20,14 +34,21 @@ class Housekeeping:
     ----------
     log
         The micro-batches of the engine.
+    results
+        The folder of results.
     note
         Writes a decision into the journal.
 
     """
 
-    def __init__(self, log: BatchLog, note: Callable[[Event], None]) -> None:
+    def __init__(self, log: BatchLog, results: pathlib.Path, note: Callable[[Event], None]) -> None:
         self._log = log
+        self._results = results
         self._note = note
+        self._merger = ResultMerger(results)
+        self._unmergeable: set[str] = set()
+        #: Folders of replaced parts that a reader may still need.
+        self._replaced: set[str] = set()
         self._is_failing = False
 
     def after_batch(self) -> None:
@@ -38,10 +59,69 @@ class Housekeeping:
         if self._log.records < SNAPSHOT_EVERY:
             return
         try:
-            self._log.save(self._log.state)
+            self._tidy()
         except (EngineError, OSError) as error:
             if not self._is_failing:
                 self._note(TidyingFailed(reason=str(error)))
             self._is_failing = True
         else:
             self._is_failing = False
+
+    def _tidy(self) -> None:
+        """Merge results, write a snapshot, and delete what it replaces."""
+        before = self._log.state
+        # While snapshots cannot be written, merged files would pile up that none of them lists.
+        parts = before.parts if self._is_failing else self._merge(before.parts)
+        self._log.save(replace(before, parts=parts))
+        kept = {part.folder for part in parts.values()}
+        self._replaced |= {part.folder for part in before.parts.values()} - kept
+        self._delete_replaced()
+
+    def _merge(self, parts: Mapping[int, ResultPart]) -> dict[int, ResultPart]:
+        """Return the parts, some of them merged into new ones."""
+        merged = dict(parts)
+        for chosen in choose_merges(parts.values(), self._unmergeable)[:MERGES_MAX]:
+            try:
+                part = self._merger.merge(chosen)
+            except (EngineError, OSError) as error:
+                self._unmergeable |= {each.folder for each in chosen}
+                self._note(TidyingFailed(reason=str(error)))
+                continue
+            for each in chosen:
+                del merged[each.batch]
+            if part is not None:
+                merged[part.batch] = part
+        return dict(sorted(merged.items()))
+
+    def _delete_replaced(self) -> None:
+        """Delete replaced parts, except for those that were handed out a short while ago."""
+        since_s = time.monotonic() - GRACE_S
+        due = [name for name in self._replaced if self._log.handed_out_s(name) <= since_s]
+        self._delete(due)
+        self._replaced -= set(due)
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            for folder in (self._results, self._results / "alone"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+            self._log.forget_reader(name)
+
+    # --- opening -----------------------------------------------------------------------------
+
+    def merged_batches(self) -> list[int]:
+        """Return the newest micro-batch of each merged part that lies in the folder of results."""
+        names = [path.name.removeprefix(MERGED) for path in self._results.glob(f"{MERGED}*")]
+        numbers = [name.split("-", maxsplit=1)[0] for name in names]
+        return [int(number) for number in numbers if number.isdigit()]
+
+    def delete_leftovers(self) -> None:
+        """Delete what a process left behind that was killed: files that the log does not list."""
+        self._log.delete_leftovers()
+        listed = {part.folder for part in self._log.parts()}
+        found = [
+            path.name
+            for folder in (self._results, self._results / "alone")
+            for path in folder.glob("*")
+            if path.name.startswith(("batch=", MERGED))
+        ]
+        self._delete(name for name in found if name not in listed)

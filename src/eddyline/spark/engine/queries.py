@@ -144,8 +144,8 @@ class EngineQueries:
                 f"engine.queries()"
             )
         self._folder.log.refuse_if_lost()
-        parts = [part for part in self._folder.log.parts() if entry.number in part.numbers]
-        return self.results_of(self.compiled(entry), parts)
+        compiled = self.compiled(entry)
+        return self.results_of(compiled, self._folder.log.parts_of(entry.number))
 
     def results_of(self, compiled: CompiledQuery, parts: Sequence[ResultPart]) -> DataFrame:
         """Return the results of a query in some parts."""

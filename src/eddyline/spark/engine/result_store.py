@@ -29,13 +29,19 @@ if TYPE_CHECKING:
 QUERIES = "queries"
 #: Where a stored row is: name of its file, and its index in the file.
 FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
-# Whatever the session says: timestamps keep their microseconds, and a finished copy is marked.
+# Whatever the session says: timestamps keep their microseconds; a finished table is marked.
 _WRITE = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
 }
+_WRITE_ROWS = {**_WRITE, "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 # Whatever the session says: a damaged or missing file is an error, not fewer rows.
-_READ = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "mergeSchema": "false"}
+_READ = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "parquet.page.verify-checksum.enabled": "true",
+}
 
 
 class ResultStore:
@@ -93,7 +99,7 @@ class ResultStore:
         ]
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
-        writer = writer.options(**_WRITE)
+        writer = writer.options(**_WRITE_ROWS)
         writer.parquet(str(self._folder_of(batch)))
         return list_written(self._folder_of(batch), self._root)
 
@@ -116,7 +122,7 @@ class ResultStore:
         numbers = F.array(F.lit(compiled.number)).alias(QUERIES)
         folder = self._folder_of(batch, compiled.number)
         writer = rows.select(struct.alias(stream.field), numbers).write.mode("overwrite")
-        writer = writer.options(**_WRITE)
+        writer = writer.options(**_WRITE_ROWS)
         try:
             writer.parquet(str(folder))
         except BaseException:

@@ -200,9 +200,9 @@ def test_a_log_of_thousands_of_micro_batches_opens_at_once(tmp_path: pathlib.Pat
 
 def test_snapshots_are_written_while_it_runs(tmp_path: pathlib.Path) -> None:
     log, events = BatchLog(tmp_path), list[Event]()
-    keeping = Housekeeping(log, events.append)
+    keeping = Housekeeping(log, tmp_path / "results", events.append)
     for batch in range(5 * SNAPSHOT_EVERY + 3):
-        fill(log, range(batch, batch + 1))
+        log.finish(batch, BatchRecord(1, counts={1: 10}))
         keeping.after_batch()
         assert len(list(tmp_path.iterdir())) <= SNAPSHOT_EVERY + 1
     assert not events
@@ -211,11 +211,12 @@ def test_snapshots_are_written_while_it_runs(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_snapshot_that_cannot_be_written_does_not_stop_the_run(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path,
 ) -> None:
     log, events = BatchLog(tmp_path), list[Event]()
-    keeping = Housekeeping(log, events.append)
-    fill(log, range(SNAPSHOT_EVERY))
+    keeping = Housekeeping(log, tmp_path / "results", events.append)
+    for batch in range(SNAPSHOT_EVERY):
+        log.finish(batch, BatchRecord(1, counts={1: 10}))
     (tmp_path / f"{SNAPSHOT}.partial").mkdir()
     keeping.after_batch()
     keeping.after_batch()

@@ -1,0 +1,422 @@
+"""Merged results: the same rows in fewer files."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pathlib
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.journal import Event
+from eddyline.journal.events import TidyingFailed
+from eddyline.spark.engine import housekeeping, result_merger
+from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.housekeeping import Housekeeping
+from eddyline.spark.engine.merged_file import (
+    MergeError,
+    StoredFile,
+    common_schema,
+    keep_numbers,
+    merge_files,
+)
+from eddyline.spark.engine.number_set import NumberSet
+from eddyline.spark.engine.result_merger import (
+    FAN_IN,
+    FAN_IN_NEW,
+    LARGE_BYTES,
+    ResultMerger,
+    choose_merges,
+)
+from eddyline.spark.engine.result_part import ResultPart
+from eddyline.spark.engine.stored_files import alone_folder
+
+Row = dict[str, Any]
+
+
+class Site:
+    """An engine's folder whose results are written without Spark."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder, self.results = folder, folder / "results"
+        self.rng = random.Random(7)
+        self.events: list[Event] = []
+        #: All results that a query should have, by number.
+        self.expected: dict[int, Counter[str]] = {}
+        self.open()
+
+    def open(self) -> None:
+        self.log = BatchLog(self.folder / "batches")
+        self.keeping = Housekeeping(self.log, self.results, self.events.append)
+        self.log.check_stored(self.keeping.merged_batches())
+        self.log.refuse_if_lost()
+        self.keeping.delete_leftovers()
+
+    def run(self, batches: int, tables: Mapping[str, int] | None = None) -> None:
+        for _ in range(batches):
+            self.finish(tables or {})
+            self.keeping.after_batch()
+
+    def finish(self, tables: Mapping[str, int]) -> None:
+        """Finish a micro-batch: two streams, a query of its own files, excluded rows, a join."""
+        batch, rng = self.log.state.end, self.rng
+        record = BatchRecord(1, dict(tables))
+        folder = self.results / f"batch={batch}"
+        for stream, columns in ((0, ("a", "b")), (1, ("k",))):
+            names = columns if batch % 2 else columns[:1]
+            rows = [self._row(f"s{stream}", names, (1, 2, 3, 4)) for _ in range(5)]
+            name = f"_source={stream}/part-{batch}.parquet"
+            assert record.files is not None
+            record.files[name] = write(folder / name, rows)
+            for index, row in enumerate(rows):
+                if batch % 5 == 0 and index == 2 and 1 in row["queries"]:
+                    record.excluded.setdefault(1, []).append((f"part-{batch}.parquet", index))
+                    row["queries"].remove(1)
+                if batch % 3 == 0 and 4 in row["queries"]:
+                    row["queries"].remove(4)  # it failed, and has no results of this micro-batch
+                if batch % 7 == 0 and 2 in row["queries"]:
+                    row["queries"].remove(2)  # its rows are in files of its own
+            self._expect(rows, record)
+        if batch % 7 == 0:
+            rows = [self._row("s0", ("a",), (2,), 1) for _ in range(3)]
+            own = alone_folder(self.results, f"batch={batch}", 2)
+            record.alone[2] = {"own.parquet": write(own / "own.parquet", rows)}
+            self._expect(rows, record)
+        rows = [
+            {**self._row("s0_0", ("a",), (8, 9)), **self._row("s1_0", ("k",), (8, 9))}
+            for _ in range(2)
+        ]
+        record.join_files["join-1.parquet"] = write(folder / "join-1.parquet", rows)
+        self._expect(rows, record)
+        self.log.begin(batch, 1, dict(tables), f"offsets {batch}")
+        self.log.finish(batch, record)
+        rng.random()
+
+    def _row(self, struct: str, names: tuple[str, ...], queries: tuple[int, ...], least=1) -> Row:
+        numbers = sorted(self.rng.sample(queries, self.rng.randint(least, len(queries))))
+        values = {name: self.rng.choice([None, self.rng.randrange(10**6)]) for name in names}
+        return {struct: values, "queries": numbers}
+
+    def _expect(self, rows: list[Row], record: BatchRecord) -> None:
+        for row in rows:
+            for number in row["queries"]:
+                record.counts[number] = record.counts.get(number, 0) + 1
+                self.expected.setdefault(number, Counter())[describe(row, number)] += 1
+
+    def found(self, parts: list[ResultPart] | None = None) -> dict[int, Counter[str]]:
+        """Read the results of every query as `ResultStore` does."""
+        found: dict[int, Counter[str]] = {}
+        for part in self.log.parts() if parts is None else parts:
+            for number in part.numbers:
+                for row in self._rows_of(part, number):
+                    found.setdefault(number, Counter())[describe(row, number)] += 1
+        return found
+
+    def _rows_of(self, part: ResultPart, number: int) -> list[Row]:
+        folder, files = self.results / part.folder, dict(part.files or {})
+        if number >= 8:
+            files = dict(part.join_files)
+        elif number in part.alone:
+            folder, files = alone_folder(self.results, part.folder, number), part.alone[number]
+        rows = []
+        for name, size in files.items():
+            path = folder / name
+            assert path.stat().st_size == size
+            excluded = set(part.excluded.get(number, ()))
+            for index, row in enumerate(pq.ParquetFile(path).read().to_pylist()):
+                if number in row["queries"] and (path.name, index) not in excluded:
+                    rows.append(row)
+        return rows
+
+    def files(self) -> int:
+        return sum(len(names) for _, _, names in os.walk(self.folder))
+
+
+def describe(row: Row, number: int) -> str:
+    """Return the values of a row; a column that was not stored is as good as NULL."""
+    values = {
+        f"{struct}.{name}": value
+        for struct, columns in row.items()
+        if struct != "queries"
+        for name, value in (columns or {}).items()
+        if value is not None
+    }
+    return repr(sorted(values.items()))
+
+
+def write(path: pathlib.Path, rows: list[Row]) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows)
+    fields = [
+        pa.field("queries", pa.list_(pa.int32()))
+        if field.name == "queries"
+        else pa.field(field.name, pa.struct([(child.name, pa.int64()) for child in field.type]))
+        for field in table.schema
+    ]
+    pq.write_table(table.cast(pa.schema(fields)), path, store_schema=False)
+    return path.stat().st_size
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_results_are_the_same_in_few_files(site: Site) -> None:
+    counts = []
+    for _ in range(5):
+        site.run(FAN_IN_NEW * FAN_IN // 5 + 4)
+        assert site.found() == site.expected
+        counts.append(site.files())
+    assert not site.events
+    assert max(part.tier for part in site.log.parts()) == 2
+    assert max(counts) < 5 * FAN_IN_NEW + 3 * 2 * FAN_IN
+    site.open()
+    assert site.found() == site.expected
+    assert {1, 2, 3, 4, 8, 9} == set(site.expected)
+
+
+def test_rows_that_count_for_no_query_are_left_out(site: Site) -> None:
+    site.run(FAN_IN_NEW)
+    (part,) = site.log.parts()
+    assert not part.excluded
+    assert not part.alone
+    tables = [pq.read_table(site.results / part.folder / name) for name in part.files or {}]
+    numbers = Counter(n for table in tables for row in table["queries"].to_pylist() for n in row)
+    assert numbers == {n: sum(site.expected[n].values()) for n in (1, 2, 3, 4)}
+    assert all(row for table in tables for row in table["queries"].to_pylist())
+
+
+def test_other_versions_of_tables_are_not_merged_with_each_other(site: Site) -> None:
+    for version in range(4):
+        site.run(6, {"rooms": version})
+    site.run(FAN_IN_NEW, {"rooms": 4})
+    assert site.found() == site.expected
+    parts = site.log.parts()
+    assert sorted(part.tables["rooms"] for part in parts) == [0, 1, 2, 3, *[4] * (len(parts) - 4)]
+
+
+def kill_everywhere(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[int], Site], act: Callable[[Site], None]
+) -> int:
+    """Stop an action before its first, second, ... file operation; check what is left."""
+
+    class KilledError(BaseException):
+        pass
+
+    names = ("open", "fsync", "replace", "unlink", "rmdir", "mkdir", "fchmod")
+    real = {name: getattr(os, name) for name in names}
+    left = 10**9
+
+    def limited(name: str) -> Callable[..., Any]:
+        def call(*args: Any, **keywords: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KilledError
+            return real[name](*args, **keywords)
+
+        return call
+
+    for name in names:
+        monkeypatch.setattr(os, name, limited(name))
+    for allowed in range(10_000):
+        site = make(allowed)
+        left = allowed
+        try:
+            act(site)
+            return allowed
+        except KilledError:
+            pass
+        finally:
+            left = 10**9
+        site.open()
+        assert site.found() == site.expected, allowed
+        listed = {part.folder for part in site.log.parts()}
+        assert {path.name for path in site.results.iterdir()} - {"alone"} == listed
+        site.run(1)
+        assert site.found() == site.expected, allowed
+    raise AssertionError("it never ends")
+
+
+def test_a_kill_between_two_file_operations_loses_and_doubles_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(result_merger, "FAN_IN_NEW", 2)
+    prepared = Site(tmp_path / "prepared")
+    prepared.run(3)
+    prepared.finish({})
+
+    def make(allowed: int) -> Site:
+        shutil.copytree(prepared.folder, tmp_path / str(allowed))
+        site = Site(tmp_path / str(allowed))
+        site.rng.seed(allowed)
+        site.expected = copy.deepcopy(prepared.expected)
+        return site
+
+    operations = kill_everywhere(monkeypatch, make, lambda site: site.keeping.after_batch())
+    assert operations > 20
+
+
+def test_a_damaged_file_is_not_merged_and_does_not_stop_the_run(site: Site) -> None:
+    site.run(FAN_IN_NEW - 1)
+    path = site.results / "batch=3" / "_source=0" / "part-3.parquet"
+    path.write_bytes(path.read_bytes()[::-1])
+    site.run(1 + FAN_IN_NEW)
+    (event,) = site.events
+    assert isinstance(event, TidyingFailed)
+    folders = [part.folder for part in site.log.parts()]
+    assert len(folders) == FAN_IN_NEW + 1  # those that could not be merged, and one more
+    assert "batch=3" in folders
+    assert path.exists()
+
+
+def test_what_was_handed_out_stays_for_a_while(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(FAN_IN_NEW - 1)
+    held = site.log.parts_of(8)
+    before = site.found(held)
+    site.run(2 * FAN_IN_NEW)
+    assert site.found(held) == before
+    assert site.found() == site.expected
+    assert not (site.results / f"batch={FAN_IN_NEW}").exists()  # nobody had read it
+    monkeypatch.setattr(housekeeping, "GRACE_S", 0.0)
+    site.run(FAN_IN_NEW)
+    assert not any((site.results / part.folder).exists() for part in held)
+    assert site.found() == site.expected
+
+
+def test_a_lost_snapshot_is_noticed_by_merged_results(site: Site) -> None:
+    site.run(FAN_IN_NEW)
+    (site.folder / "batches" / "snapshot.json").unlink()
+    log = BatchLog(site.folder / "batches")
+    assert not log.lost  # the folder of records alone looks like that of a new engine
+    log.check_stored(site.keeping.merged_batches())
+    assert list(log.lost) == [FAN_IN_NEW - 1]
+
+
+def test_while_snapshots_fail_no_merged_files_pile_up(site: Site) -> None:
+    partial = site.folder / "batches" / "snapshot.json.partial"
+    partial.mkdir()
+    site.run(FAN_IN_NEW + 5)
+    assert len(list(site.results.glob("merged-*"))) == 1
+    assert site.found() == site.expected
+    partial.rmdir()
+    site.run(2)
+    site.open()
+    assert site.found() == site.expected
+    assert not list(site.results.glob("merged-*"))  # no snapshot listed it
+    site.run(FAN_IN_NEW)
+    assert len(list(site.results.glob("merged-*"))) == 2
+
+
+class TestChoice:
+    def part(self, batch: int, **other: Any) -> ResultPart:
+        return ResultPart(batch, f"batch={batch}", {}, NumberSet.of([1]), **other)
+
+    def test_bytes_are_rewritten_a_logarithmic_number_of_times(self) -> None:
+        parts: dict[int, ResultPart] = {}
+        rewritten = Counter[int]()
+        for batch in range(4_096):
+            parts[batch] = self.part(batch, files={"x": 100})
+            for merge in choose_merges(parts.values()):
+                newest = merge[-1]
+                for part in merge:
+                    del parts[part.batch]
+                    rewritten[part.tier] += part.size
+                size = sum(part.size for part in merge)
+                parts[newest.batch] = self.part(
+                    newest.batch, files={"x": size}, tier=newest.tier + 1
+                )
+        assert len(parts) < 3 * FAN_IN + FAN_IN_NEW
+        assert max(rewritten) == 2
+        assert max(rewritten.values()) <= 4_096 * 100
+
+    def test_large_parts_are_left_alone(self) -> None:
+        large = [self.part(n, files={"x": LARGE_BYTES}) for n in range(40)]
+        assert choose_merges(large) == []
+        medium = [self.part(n, files={"x": LARGE_BYTES // 2}) for n in range(16)]
+        assert [len(merge) for merge in choose_merges(medium)] == [8]
+
+    def test_parts_far_apart_are_left_alone(self) -> None:
+        parts = [self.part(n, began_s=100.0 * n, finished_s=100.0 * n) for n in range(40)]
+        merges = choose_merges(parts, span_max_s=450)
+        assert [[part.batch for part in merge] for merge in merges][:2] == [
+            [0, 1, 2, 3, 4],
+            [5, 6, 7, 8, 9],
+        ]
+
+    def test_what_could_not_be_merged_is_left_alone(self) -> None:
+        parts = [self.part(n) for n in range(16)]
+        assert choose_merges(parts, without={"batch=3"}) == []
+
+
+class TestFiles:
+    def test_types_that_contradict_each_other_are_refused(self) -> None:
+        one = pa.schema([("s0", pa.struct([("a", pa.int32())]))])
+        other = pa.schema([("s0", pa.struct([("a", pa.string())]))])
+        with pytest.raises(MergeError, match=r"s0\.a is stored as int32 and as string"):
+            common_schema([one, other], None)
+
+    def test_a_garbled_page_is_noticed(self, tmp_path: pathlib.Path) -> None:
+        rows = [{"s0": {"a": n}, "queries": [1]} for n in range(500)]
+        for name in ("a", "b"):
+            write(tmp_path / name, rows)
+        files = [StoredFile(tmp_path / name, NumberSet.of([1])) for name in ("a", "b")]
+        assert merge_files(files, None, tmp_path / "merged")
+        content = bytearray((tmp_path / "merged").read_bytes())
+        content[200] ^= 1
+        (tmp_path / "merged").write_bytes(content)
+        again = StoredFile(tmp_path / "merged", NumberSet.of([1]))
+        with pytest.raises(OSError, match="checksum"):
+            merge_files([again], None, tmp_path / "twice")
+
+    def test_nested_values_and_missing_columns(self, tmp_path: pathlib.Path) -> None:
+        nested = pa.struct(
+            [
+                pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int32(), False)), False),
+                pa.field("l", pa.list_(pa.field("element", pa.int8(), False)), False),
+            ]
+        )
+        first = [{"m": [("x", 1)], "l": [1, 2]}, None]
+        queries = pa.array([[1], [1]], pa.list_(pa.int32()))
+        pq.write_table(
+            pa.table({"s0": pa.array(first, nested), "queries": queries}), tmp_path / "a"
+        )
+        write(tmp_path / "b", [{"s0": {"n": 5}, "queries": [1]}])
+        files = [StoredFile(tmp_path / name, NumberSet.of([1])) for name in ("a", "b")]
+        assert merge_files(files, ["s0"], tmp_path / "merged")
+        found = pq.ParquetFile(tmp_path / "merged").read()["s0"].to_pylist()
+        assert found == [
+            {"m": [("x", 1)], "l": [1, 2], "n": None},
+            None,
+            {"m": None, "l": None, "n": 5},
+        ]
+
+    def test_no_rows_are_no_file(self, tmp_path: pathlib.Path) -> None:
+        write(tmp_path / "a", [{"s0": {"a": 1}, "queries": [1]}])
+        file = StoredFile(tmp_path / "a", NumberSet.of([2]))
+        assert merge_files([file], None, tmp_path / "merged") is None
+        assert not (tmp_path / "merged").exists()
+
+    def test_numbers_of_sliced_rows(self) -> None:
+        rows = pa.record_batch({"id": [6, 7, 8], "queries": [[3], [1, 2], [2]]}).slice(1)
+        file = StoredFile(pathlib.Path("x"), NumberSet.of([2]), {2: [11]})
+        assert keep_numbers(rows, file, 10).to_pylist() == [{"id": 7, "queries": [2]}]
+
+
+def test_a_merge_that_fails_leaves_nothing(site: Site) -> None:
+    site.run(3)
+    parts = site.log.parts()
+    (site.results / "batch=2" / "join-1.parquet").write_bytes(b"x")
+    with pytest.raises(Exception, match=r"join-1\.parquet"):
+        ResultMerger(site.results).merge(parts)
+    assert not list(site.results.glob("merged-*"))

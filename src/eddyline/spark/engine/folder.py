@@ -32,10 +32,14 @@ class EngineFolder:
         The session that reads and writes results.
     path
         The folder; made if it does not exist, and locked until `close`.
+    keep_s
+        For how long results are kept; None for any time.
 
     """
 
-    def __init__(self, spark: SparkSession, path: pathlib.Path) -> None:
+    def __init__(
+        self, spark: SparkSession, path: pathlib.Path, keep_s: float | None = None
+    ) -> None:
         self._lock_file = _lock(path)
         self.path = path
         try:
@@ -54,7 +58,9 @@ class EngineFolder:
         self.journal = Journal()
         self._is_journal_written = True
         #: Keeps the folder small.
-        self.housekeeping = Housekeeping(self.log, path / "results", self.note)
+        self.housekeeping = Housekeeping(
+            self.log, path / "results", self.catalogue, self.note, keep_s
+        )
         self.log.check_stored(self.housekeeping.merged_batches())
 
     @property
@@ -84,7 +90,7 @@ class EngineFolder:
         for reason in lost:
             self.note(BatchLost(reason=reason))
         if not lost:  # files of what was lost stay until the engine is opened again
-            self.housekeeping.delete_leftovers()
+            self.housekeeping.at_opening()
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

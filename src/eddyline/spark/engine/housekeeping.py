@@ -16,6 +16,8 @@ from eddyline.errors import EngineError
 from eddyline.journal import Event
 from eddyline.journal.events import TidyingFailed
 from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.catalogue import Catalogue
+from eddyline.spark.engine.log_state import LogState
 from eddyline.spark.engine.result_merger import FAN_IN_NEW, MERGED, ResultMerger, choose_merges
 from eddyline.spark.engine.result_part import ResultPart
 
@@ -25,6 +27,8 @@ SNAPSHOT_EVERY = FAN_IN_NEW
 MERGES_MAX = 8
 #: Files that `results` handed out are kept for so long after it, also if they were merged.
 GRACE_S = 600.0
+#: Results are removed in so many steps during the time that they are kept.
+KEEP_STEPS = 8
 
 
 class Housekeeping:
@@ -36,13 +40,26 @@ class Housekeeping:
         The micro-batches of the engine.
     results
         The folder of results.
+    catalogue
+        Says which queries were dropped.
     note
         Writes a decision into the journal.
+    keep_s
+        For how long results are kept; None for any time.
 
     """
 
-    def __init__(self, log: BatchLog, results: pathlib.Path, note: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        log: BatchLog,
+        results: pathlib.Path,
+        catalogue: Catalogue,
+        note: Callable[[Event], None],
+        keep_s: float | None = None,
+    ) -> None:
         self._log = log
+        self._catalogue = catalogue
+        self._keep_s = float("inf") if keep_s is None else keep_s
         self._results = results
         self._note = note
         self._merger = ResultMerger(results)
@@ -56,10 +73,12 @@ class Housekeeping:
 
         What fails is tried again after the next micro-batch; it must not stop the run.
         """
-        if self._log.records < SNAPSHOT_EVERY:
-            return
+        if self._log.records >= SNAPSHOT_EVERY:
+            self._try(self._tidy)
+
+    def _try(self, action: Callable[[], None]) -> None:
         try:
-            self._tidy()
+            action()
         except (EngineError, OSError) as error:
             if not self._is_failing:
                 self._note(TidyingFailed(reason=str(error)))
@@ -69,18 +88,29 @@ class Housekeeping:
 
     def _tidy(self) -> None:
         """Merge results, write a snapshot, and delete what it replaces."""
+        dropped = self._catalogue.dropped()
         before = self._log.state
-        # While snapshots cannot be written, merged files would pile up that none of them lists.
-        parts = before.parts if self._is_failing else self._merge(before.parts)
-        self._log.save(replace(before, parts=parts))
-        kept = {part.folder for part in parts.values()}
+        state = self._without_old(before).without_queries(dropped)
+        if not self._is_failing:  # else merged files would pile up that no snapshot lists
+            state = replace(state, parts=self._merge(state.parts))
+        self._log.save(state)
+        kept = {part.folder for part in state.parts.values()}
         self._replaced |= {part.folder for part in before.parts.values()} - kept
         self._delete_replaced()
+        self._catalogue.compact(dropped)
+
+    def _without_old(self, state: LogState) -> LogState:
+        """Return the state without results that are older than they are kept."""
+        since_s = time.time() - self._keep_s
+        parts = {b: part for b, part in state.parts.items() if part.finished_s >= since_s}
+        return replace(state, parts=parts)
 
     def _merge(self, parts: Mapping[int, ResultPart]) -> dict[int, ResultPart]:
         """Return the parts, some of them merged into new ones."""
         merged = dict(parts)
-        for chosen in choose_merges(parts.values(), self._unmergeable)[:MERGES_MAX]:
+        span_max_s = self._keep_s / KEEP_STEPS
+        merges = choose_merges(parts.values(), self._unmergeable, span_max_s)
+        for chosen in merges[:MERGES_MAX]:
             try:
                 part = self._merger.merge(chosen)
             except (EngineError, OSError) as error:
@@ -114,8 +144,9 @@ class Housekeeping:
         numbers = [name.split("-", maxsplit=1)[0] for name in names]
         return [int(number) for number in numbers if number.isdigit()]
 
-    def delete_leftovers(self) -> None:
-        """Delete what a process left behind that was killed: files that the log does not list."""
+    def at_opening(self) -> None:
+        """Remove old results, and whatever a process left behind that was killed."""
+        self._try(self._save_at_opening)
         self._log.delete_leftovers()
         listed = {part.folder for part in self._log.parts()}
         found = [
@@ -125,3 +156,9 @@ class Housekeeping:
             if path.name.startswith(("batch=", MERGED))
         ]
         self._delete(name for name in found if name not in listed)
+
+    def _save_at_opening(self) -> None:
+        state = self._without_old(self._log.state)
+        is_old = len(state.parts) < len(self._log.state.parts)
+        if is_old or self._log.records > SNAPSHOT_EVERY:
+            self._log.save(state)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,9 +18,10 @@ import pytest
 
 from eddyline.journal import Event
 from eddyline.journal.events import TidyingFailed
-from eddyline.spark.engine import housekeeping, result_merger
+from eddyline.spark.engine import catalogue, housekeeping, result_merger
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.catalogue import Catalogue
 from eddyline.spark.engine.housekeeping import Housekeeping
 from eddyline.spark.engine.merged_file import (
     MergeError,
@@ -53,12 +55,15 @@ class Site:
         self.expected: dict[int, Counter[str]] = {}
         self.open()
 
-    def open(self) -> None:
+    def open(self, keep_s: float | None = None) -> None:
         self.log = BatchLog(self.folder / "batches")
-        self.keeping = Housekeeping(self.log, self.results, self.events.append)
+        self.catalogue = Catalogue(self.folder)
+        self.keeping = Housekeeping(
+            self.log, self.results, self.catalogue, self.events.append, keep_s
+        )
         self.log.check_stored(self.keeping.merged_batches())
         self.log.refuse_if_lost()
-        self.keeping.delete_leftovers()
+        self.keeping.at_opening()
 
     def run(self, batches: int, tables: Mapping[str, int] | None = None) -> None:
         for _ in range(batches):
@@ -316,6 +321,70 @@ def test_while_snapshots_fail_no_merged_files_pile_up(site: Site) -> None:
     assert not list(site.results.glob("merged-*"))  # no snapshot listed it
     site.run(FAN_IN_NEW)
     assert len(list(site.results.glob("merged-*"))) == 2
+
+
+def test_results_of_dropped_queries_are_deleted_with_the_merge(site: Site) -> None:
+    names = [(f"q{number}", "SELECT 1", "parquet") for number in range(1, 10)]
+    site.catalogue.add_queries(names)
+    site.run(FAN_IN_NEW - 1)
+    for number in (1, 4, 8, 9):
+        site.catalogue.drop_query(f"q{number}")
+    site.run(1)
+    assert site.found() == {number: site.expected[number] for number in (2, 3)}
+    (part,) = site.log.parts()
+    assert not part.join_files  # no query wants them any more
+    assert set(site.log.state.matched) == {2, 3}
+    tables = [pq.read_table(site.results / part.folder / name) for name in part.files or {}]
+    assert {n for table in tables for row in table["queries"].to_pylist() for n in row} == {2, 3}
+    assert site.log.state.largest_number == 9
+    for number in (2, 3):
+        site.catalogue.drop_query(f"q{number}")
+    site.run(FAN_IN_NEW)
+    assert not site.log.parts()
+    assert not list(site.results.glob("*=*")) + list(site.results.glob("merged-*"))
+
+
+def test_a_query_leaves_the_catalogue_after_its_results(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "LINES_MIN", 4)
+    site.catalogue.add_queries([("a", "SELECT 1", "parquet"), ("b", "SELECT 2", "parquet")])
+    site.run(FAN_IN_NEW - 1)
+    for name in ("b", "c", "d", "e", "f"):
+        if name != "b":
+            site.catalogue.add_queries([(name, "SELECT 3", "parquet")])
+        site.catalogue.drop_query(name)
+    assert 2 in site.catalogue.queries
+    site.run(1)
+    assert list(site.catalogue.queries) == [1]
+    site.open()
+    assert list(site.catalogue.queries) == [1]
+
+
+def test_results_are_removed_when_they_are_old(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_s = 1_000_000.0
+    monkeypatch.setattr(time, "time", lambda: clock_s)
+    site.open(keep_s=8_000)
+    site.run(FAN_IN_NEW)
+    older = dict(site.expected)
+    clock_s += 7_000
+    site.expected = {}
+    site.run(FAN_IN_NEW - 1)
+    assert site.found() == {n: older[n] + own for n, own in site.expected.items()}
+    assert len(site.log.parts()) == FAN_IN_NEW
+    clock_s += 2_000
+    site.run(1)
+    assert site.found() == site.expected
+    folders = [part.folder.split("-")[0] for part in site.log.parts()]
+    assert folders == ["merged", f"batch={2 * FAN_IN_NEW - 1}"]  # too far apart to be merged
+    matched = dict(site.log.state.matched)
+    clock_s += 9_000
+    site.open()
+    assert site.found() == site.expected  # without keep, nothing is removed
+    site.open(keep_s=8_000)
+    assert site.found() == {}
+    assert not list(site.results.glob("merged-*"))
+    assert BatchLog(site.folder / "batches").state.matched == matched
 
 
 class TestChoice:

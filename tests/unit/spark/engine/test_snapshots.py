@@ -14,6 +14,7 @@ from eddyline.journal import Event
 from eddyline.journal.events import TidyingFailed
 from eddyline.spark.engine.batch_log import SNAPSHOT, BatchLog
 from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.catalogue import Catalogue
 from eddyline.spark.engine.housekeeping import SNAPSHOT_EVERY, Housekeeping
 from eddyline.spark.engine.log_state import OFFSETS_KEPT
 
@@ -200,7 +201,9 @@ def test_a_log_of_thousands_of_micro_batches_opens_at_once(tmp_path: pathlib.Pat
 
 def test_snapshots_are_written_while_it_runs(tmp_path: pathlib.Path) -> None:
     log, events = BatchLog(tmp_path), list[Event]()
-    keeping = Housekeeping(log, tmp_path / "results", events.append)
+    keeping = Housekeeping(
+        log, tmp_path / "results", Catalogue(tmp_path / "catalogue"), events.append
+    )
     for batch in range(5 * SNAPSHOT_EVERY + 3):
         log.finish(batch, BatchRecord(1, counts={1: 10}))
         keeping.after_batch()
@@ -214,7 +217,9 @@ def test_a_snapshot_that_cannot_be_written_does_not_stop_the_run(
     tmp_path: pathlib.Path,
 ) -> None:
     log, events = BatchLog(tmp_path), list[Event]()
-    keeping = Housekeeping(log, tmp_path / "results", events.append)
+    keeping = Housekeeping(
+        log, tmp_path / "results", Catalogue(tmp_path / "catalogue"), events.append
+    )
     for batch in range(SNAPSHOT_EVERY):
         log.finish(batch, BatchRecord(1, counts={1: 10}))
     (tmp_path / f"{SNAPSHOT}.partial").mkdir()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import eddyline as el
@@ -119,12 +120,33 @@ def finished(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Site:
     return site
 
 
-@pytest.mark.parametrize("how", ["deleted", "emptied", "cut", "garbled"])
-@pytest.mark.parametrize("file", ["batches/snapshot.json", "results/merged-*/*/*.parquet"])
+SNAPSHOT, MERGED = "batches/snapshot.json", "results/merged-*/*/*.parquet"
+
+
+@pytest.mark.parametrize(
+    ("file", "how"),
+    [
+        (SNAPSHOT, "deleted"),
+        (SNAPSHOT, "cut"),
+        (MERGED, "deleted"),
+        (MERGED, "one bit"),
+        *[
+            pytest.param(file, how, marks=pytest.mark.slow)
+            for file in (SNAPSHOT, MERGED)
+            for how in ("emptied", "garbled")
+        ],
+    ],
+)
 def test_a_damaged_file_is_named(finished: Site, tmp_path: Any, file: str, how: str) -> None:
     shutil.copytree(finished.path, tmp_path / "saved")
     (path,) = finished.path.glob(file)
-    damage(path, how)
+    if how == "one bit":
+        content = bytearray(path.read_bytes())
+        start = pq.ParquetFile(path).metadata.row_group(0).column(0).dictionary_page_offset
+        content[start + 30] ^= 1
+        path.write_bytes(content)
+    else:
+        damage(path, how)
     try:
         with pytest.raises(Exception, match=path.name):
             finished.counts()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eddyline.errors import EngineError
@@ -79,9 +79,9 @@ class Housekeeping:
     def _try(self, action: Callable[[], None]) -> None:
         try:
             action()
-        except (EngineError, OSError) as error:
+        except Exception as error:
             if not self._is_failing:
-                self._note(TidyingFailed(reason=str(error)))
+                self._note(TidyingFailed(reason=f"{type(error).__name__}: {error}"))
             self._is_failing = True
         else:
             self._is_failing = False
@@ -113,8 +113,8 @@ class Housekeeping:
         for chosen in merges[:MERGES_MAX]:
             try:
                 part = self._merger.merge(chosen)
-            except (EngineError, OSError) as error:
-                self._unmergeable |= {each.folder for each in chosen}
+            except EngineError as error:
+                self._unmergeable |= self._at_fault(chosen)
                 self._note(TidyingFailed(reason=str(error)))
                 continue
             for each in chosen:
@@ -122,6 +122,18 @@ class Housekeeping:
             if part is not None:
                 merged[part.batch] = part
         return dict(sorted(merged.items()))
+
+    def _at_fault(self, parts: Sequence[ResultPart]) -> set[str]:
+        """Return the folders of parts that fail by themselves; of all, if they fail together."""
+        failed = set()
+        for part in parts:
+            try:
+                alone = self._merger.merge([part])
+            except EngineError:
+                failed.add(part.folder)
+            else:
+                self._delete([] if alone is None else [alone.folder])
+        return failed or {part.folder for part in parts}
 
     def _delete_replaced(self) -> None:
         """Delete replaced parts, except for those that were handed out a short while ago."""

@@ -184,8 +184,5 @@ def _struct_of(path: pathlib.Path) -> str:
 
 def _excluded(part: ResultPart, name: str) -> dict[int, list[int]]:
     """Return the rows of a file that are not results, by query number."""
-    file_name = pathlib.PurePath(name).name
-    return {
-        number: [index for file, index in places if file == file_name]
-        for number, places in part.excluded.items()
-    }
+    file = pathlib.PurePath(name).name
+    return {number: part.excluded_by_file(number).get(file, []) for number in part.excluded}

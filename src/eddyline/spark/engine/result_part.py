@@ -80,6 +80,13 @@ class ResultPart:
         groups = [self.files or {}, self.join_files, *self.alone.values()]
         return sum(sum(files.values()) for files in groups)
 
+    def excluded_by_file(self, query: int) -> dict[str, list[int]]:
+        """Return the indexes of rows that are not results of a query, by the name of the file."""
+        by_file: dict[str, list[int]] = {}
+        for file, index in self.excluded.get(query, ()):
+            by_file.setdefault(file, []).append(index)
+        return by_file
+
     def without(self, numbers: Collection[int]) -> ResultPart:
         """Return the part without the results of some queries; their rows are still in its files.
 

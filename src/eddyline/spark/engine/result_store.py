@@ -218,7 +218,7 @@ class ResultStore:
         read = self._spark.read.options(**_READ).schema(schema).parquet(*paths)
         read = read.filter(F.array_contains(QUERIES, compiled.number))
         for part in parts:
-            for file, indexes in _by_file(part.excluded.get(compiled.number, ())).items():
+            for file, indexes in part.excluded_by_file(compiled.number).items():
                 read = read.filter((F.col(FILE) != file) | ~F.col(INDEX).isin(indexes))
         if within is not None:
             read = read.filter(within)
@@ -296,11 +296,3 @@ def _stored_fields(compiled: CompiledQuery, stream: StreamInfo) -> dict[str, Str
         return {field.name: field.schema for field in compiled.join.fields}
     fields = [column for column in stream.schema if column.name in compiled.query.columns]
     return {stream.field: StructType(fields)}
-
-
-def _by_file(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return the indexes of rows by the file they are in."""
-    by_file: dict[str, list[int]] = {}
-    for file, index in places:
-        by_file.setdefault(file, []).append(index)
-    return by_file

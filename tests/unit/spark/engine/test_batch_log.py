@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,13 @@ from eddyline.errors import EngineError
 from eddyline.spark.engine.atomic_file import DamagedFileError, write_atomically
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.batch_record import BatchRecord
-from eddyline.spark.engine.checkpoint import Checkpoint
+from eddyline.spark.engine.checkpoint import (
+    RETAINED,
+    RETAINED_BATCHES,
+    Checkpoint,
+    short_history,
+)
+from eddyline.spark.engine.engine import Engine
 
 
 def filled(folder: pathlib.Path, batches: int = 4) -> BatchLog:
@@ -125,6 +133,42 @@ class TestCheckpoint:
 
     def test_committed_micro_batches(self, tmp_path: pathlib.Path) -> None:
         assert sorted(self.make(tmp_path).committed()) == [0, 1]
+
+
+class Session:
+    """As much of a Spark session as `short_history` needs."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        self.conf = self
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def unset(self, name: str) -> None:
+        del self.settings[name]
+
+
+@pytest.mark.parametrize("given", [{}, {RETAINED: "77"}])
+def test_spark_keeps_few_micro_batches_unless_it_is_told_how_many(given: dict[str, str]) -> None:
+    session, seen = Session(dict(given)), list[str]()
+    with contextlib.suppress(KeyError), short_history(session):
+        seen.append(session.settings[RETAINED])
+        raise KeyError("as if the query could not be started")
+    assert seen == [given.get(RETAINED, str(RETAINED_BATCHES))]
+    assert session.settings == given
+
+
+@pytest.mark.parametrize("keep", ["a week", "7", "0 days", "-1 days", "7 days ago", "", 7, True])
+def test_times_that_cannot_be_read_are_refused_before_anything_is_made(
+    tmp_path: pathlib.Path, keep: Any
+) -> None:
+    with pytest.raises(EngineError, match=r"cannot read keep=.*such as \"7 days\""):
+        Engine(object(), tmp_path / "engine", keep=keep)
+    assert not (tmp_path / "engine").exists()
 
 
 def test_a_failed_write_names_the_file(tmp_path: pathlib.Path) -> None:

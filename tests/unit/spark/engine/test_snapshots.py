@@ -45,6 +45,11 @@ def fill(log: BatchLog, batches: range) -> None:
         log.finish(batch, make_record(batch))
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 @pytest.fixture
 def log(tmp_path: pathlib.Path) -> BatchLog:
     log = BatchLog(tmp_path)

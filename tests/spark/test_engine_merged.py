@@ -6,6 +6,8 @@ import pathlib
 import random
 import shutil
 import threading
+import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,8 +144,10 @@ def test_a_damaged_file_is_named(finished: Site, tmp_path: Any, file: str, how: 
     (path,) = finished.path.glob(file)
     if how == "one bit":
         content = bytearray(path.read_bytes())
-        start = pq.ParquetFile(path).metadata.row_group(0).column(0).dictionary_page_offset
-        content[start + 30] ^= 1
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        numbers = group.column(group.num_columns - 1)
+        assert numbers.path_in_schema.startswith("queries")
+        content[numbers.data_page_offset - 2] ^= 1  # at the end of the dictionary before it
         path.write_bytes(content)
     else:
         damage(path, how)
@@ -167,6 +171,26 @@ def test_a_deleted_checkpoint_is_noticed(finished: Site, tmp_path: Any) -> None:
     try:
         with finished.open() as engine, pytest.raises(el.EngineError, match="Restore the check"):
             finished.run(engine)
+    finally:
+        shutil.rmtree(finished.path)
+        (tmp_path / "saved").rename(finished.path)
+
+
+def test_old_results_are_removed_if_the_engine_is_told_so(
+    finished: Site, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished.path, tmp_path / "saved")
+    try:
+        with finished.open(keep="1 hour") as engine:
+            assert engine.results("all").count() == 40
+        later = types.SimpleNamespace(time=lambda: time.time() + 7_200, monotonic=time.monotonic)
+        monkeypatch.setattr(housekeeping, "time", later)
+        with finished.open() as engine:
+            assert engine.results("all").count() == 40
+        with finished.open(keep="1 hour") as engine:
+            assert engine.results("all").count() == 0
+            assert engine.queries()["all"].matched == 40
+            assert not list(finished.path.glob("results/*"))
     finally:
         shutil.rmtree(finished.path)
         (tmp_path / "saved").rename(finished.path)

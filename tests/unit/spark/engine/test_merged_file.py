@@ -20,7 +20,7 @@ from eddyline.spark.engine.merged_file import (
 from eddyline.spark.engine.number_set import NumberSet
 from eddyline.spark.engine.result_merger import FAN_IN, FAN_IN_NEW, LARGE_BYTES, choose_merges
 from eddyline.spark.engine.result_part import ResultPart
-from tests.unit.spark.engine.test_merges import write
+from tests.unit.spark.engine.merge_site import write
 
 
 class TestChoice:

@@ -78,7 +78,7 @@ def compare_with_spark(
             with contextlib.suppress(el.QueryError):
                 engine.query(name, text)
         engine.start("available now").process_all_available()
-        alone = engine._folder.log.finished()[0].alone
+        alone = engine._folder.log.record(0).alone
         for number, state in enumerate(engine.queries(), start=1):
             expected = answer_of(spark, texts[state.name])
             if expected is None:

@@ -57,13 +57,16 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
     engine = open_engine(spark, source, path)
     run = engine.start("available now")
     run.process_all_available()
-    finished = engine._folder.log.finished()
-    assert list(finished) == list(range(FILES))
+    assert engine._folder.log.state.end == FILES
+    first_files = []
     for number in range(KILLS):
-        added = engine._folder.catalogue.query(f"q{number}").spans[0][0]
-        rows = [r for n, own in enumerate(files) if finished[n].version >= added for r in own]
+        found = sorted(tuple(row) for row in engine.results(f"q{number}").collect())
+        first_files.append(found[0][0] // ROWS)  # before that, the query was not there
+        rows = [row for own in files[first_files[-1] :] for row in own]
         divisor, least = number + 2, number
         expected = [(id_, a) for id_, a in rows if a % divisor == 0 and id_ >= least]
-        found = sorted(tuple(row) for row in engine.results(f"q{number}").collect())
         assert found == sorted(expected), TEXTS[number]
+        assert engine.queries()[f"q{number}"].matched == len(found)
+    assert first_files[0] == 0
+    assert first_files == sorted(first_files)
     engine.close()

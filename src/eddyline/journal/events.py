@@ -709,6 +709,24 @@ class BatchLost(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TidyingFailed(Event):
+    """Files of an engine could not be merged or replaced by a snapshot; it will be tried again.
+
+    Parameters
+    ----------
+    reason
+        What went wrong.
+
+    """
+
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"files could not be merged and stay as they are: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LookupNotShipped(Event):
     """The keys of a static table are not shipped to the workers; Spark alone joins it.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.result_store import FILE, INDEX, ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 
@@ -69,8 +70,8 @@ class BadRowSearch:
 
     def find(self, batch: int, record: BatchRecord) -> list[BadRow] | None:
         """Return all rows of a micro-batch that the query fails on; None if that takes too long."""
-        query, batches = (self._compiled, self._stream), {batch: record}
-        stored = self._results.rows(*query, batches, with_places=True)
+        query, parts = (self._compiled, self._stream), [ResultPart.of(batch, record)]
+        stored = self._results.rows(*query, parts, with_places=True)
         places = sorted(
             (str(row["file"]), int(row["index"]))
             for row in stored.select("file", "index").limit(ROWS_MAX + 1).collect()
@@ -78,26 +79,26 @@ class BadRowSearch:
         if len(places) > ROWS_MAX:
             return None
         bad: list[Place] = []
-        jobs, parts = 0, [places]
-        while parts:
-            part = parts.pop()
-            if not part:
+        jobs, pieces = 0, [places]
+        while pieces:
+            piece = pieces.pop()
+            if not piece:
                 continue
             jobs += 1
             if jobs > JOBS_MAX:
                 return None
-            within = _between(part[0], part[-1])
-            if self._failure_of([self._results.results(*query, batches, within)]) is None:
+            within = _between(piece[0], piece[-1])
+            if self._failure_of([self._results.results(*query, parts, within)]) is None:
                 continue
-            if len(part) == 1:
-                bad += part
+            if len(piece) == 1:
+                bad += piece
             else:
-                middle = len(part) // 2
-                parts += [part[middle:], part[:middle]]
-        without_bad = BatchRecord(**{**vars(record), "excluded": {self._compiled.number: bad}})
-        if not bad or self._failure_of([self._results.results(*query, {batch: without_bad})]):
+                middle = len(piece) // 2
+                pieces += [piece[middle:], piece[:middle]]
+        without_bad = [replace(part, excluded={self._compiled.number: bad}) for part in parts]
+        if not bad or self._failure_of([self._results.results(*query, without_bad)]):
             return None
-        first = self._results.rows(*query, batches, _between(bad[0], bad[0])).first()
+        first = self._results.rows(*query, parts, _between(bad[0], bad[0])).first()
         values = describe_values(first.asDict())
         return [BadRow(place, values if place == bad[0] else "") for place in bad]
 

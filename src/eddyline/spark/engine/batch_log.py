@@ -2,16 +2,17 @@
 
 A micro-batch that Spark runs again after a crash must see the same queries as before, so its
 version is on disk before it begins. What it wrote counts from the moment its own record is there;
-a finished micro-batch is not run again. Records have checksums, and a record that is missing or
-damaged is an error with its name: no micro-batch disappears in silence.
+a finished micro-batch is not run again. From time to time a snapshot takes the place of all records
+before it (`docs/decisions/0020`). Files have checksums, and one that is missing or damaged is an
+error with its name: no micro-batch disappears in silence.
 """
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import threading
+import time
+from collections.abc import Iterable
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.atomic_file import (
@@ -20,68 +21,13 @@ from eddyline.spark.engine.atomic_file import (
     read_checked,
     write_atomically,
 )
+from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.log_state import LogState
+from eddyline.spark.engine.result_part import ResultPart
 
-
-@dataclass
-class BatchRecord:
-    """A finished micro-batch.
-
-    Parameters
-    ----------
-    version, tables
-        Versions of the catalogue, and of each static table, that it was run with.
-    counts
-        Results, by query number.
-    rows
-        Rows read.
-    newest_us
-        For streams that have an event time: the newest seen so far.
-    offsets
-        Which rows Spark read, as a fingerprint of its checkpoint; empty if it is not known.
-    files
-        The result files, by path below the folder of results, with their sizes in bytes.
-    alone
-        For queries that Spark filtered the rows for by itself, by number: the files of their own.
-    join_files
-        The files with results of joins, below the folder of results, with their sizes in bytes.
-    state_added, state_removed
-        Containers of join state that it wrote, and names of those that it replaced or that have
-        expired.
-    excluded
-        Rows on which the SELECT of a query failed, by query number: name of the file and index
-        in it of each. They are not in its results.
-
-    """
-
-    version: int
-    tables: dict[str, int] = field(default_factory=dict)
-    counts: dict[int, int] = field(default_factory=dict)
-    rows: int = 0
-    newest_us: dict[str, int] = field(default_factory=dict)
-    offsets: str = ""
-    files: dict[str, int] = field(default_factory=dict)
-    join_files: dict[str, int] = field(default_factory=dict)
-    state_added: list[dict[str, Any]] = field(default_factory=list)
-    state_removed: list[str] = field(default_factory=list)
-    alone: dict[int, dict[str, int]] = field(default_factory=dict)
-    excluded: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that fit into JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> BatchRecord:
-        """Read what `to_dict` wrote."""
-        by_query = {
-            name: {int(number): value for number, value in plain.get(name, {}).items()}
-            for name in ("counts", "alone", "excluded")
-        }
-        by_query["excluded"] = {
-            number: [(str(file), int(index)) for file, index in rows]
-            for number, rows in by_query["excluded"].items()
-        }
-        return cls(**{**plain, "counts": plain["counts"], **by_query})
+SNAPSHOT = "snapshot.json"
+#: Stands for offsets that are no longer kept; equal to none that Spark may plan.
+FORGOTTEN = "forgotten"
 
 
 class BatchLog:
@@ -108,21 +54,28 @@ class BatchLog:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
-        #: Results of each query in all finished micro-batches, by query number.
-        self.matched: dict[int, int] = {}
-        #: Newest event time of each stream that has one.
-        self.newest_us: dict[str, int] = {}
-        #: Newest version of the catalogue that a micro-batch was run with.
-        self.newest_version = 0
+        self._snapshot = folder / SNAPSHOT
+        self._snapshot_end = 0
+        #: Held while the state changes or is copied.
+        self._lock = threading.Lock()
+        self._handed_out_s: dict[str, float] = {}
+        #: What all finished micro-batches add up to.
+        self.state = LogState()
         #: Micro-batches whose records are missing or damaged, with the reason.
         self.lost: dict[int, str] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        for record in self.finished().values():
-            self._add_up(record)
+        self._read()
+
+    @property
+    def records(self) -> int:
+        """Number of finished micro-batches that the snapshot does not hold."""
+        return self.state.end - self._snapshot_end
+
+    # --- micro-batches -----------------------------------------------------------------------
 
     def begin(self, batch: int, version: int, tables: dict[str, int], offsets: str) -> BatchRecord:
         """Record that a micro-batch begins; return the versions it must be run with."""
-        path = self._folder / f"{batch}.begun.json"
+        path = self._begun(batch)
         begun = read_checked(path)
         if begun is None:
             begun = {"version": version, "tables": tables, "offsets": offsets}
@@ -139,12 +92,16 @@ class BatchLog:
 
     def finish(self, batch: int, record: BatchRecord) -> None:
         """Record that a micro-batch is finished."""
-        write_atomically(self._folder / f"{batch}.json", record.to_dict())
-        self._add_up(record)
-        (self._folder / f"{batch}.begun.json").unlink(missing_ok=True)
+        record.finished_s = time.time()
+        write_atomically(self._path(batch), record.to_dict())
+        with self._lock:
+            self.state.add(batch, record)
+        self._begun(batch).unlink(missing_ok=True)
 
     def record(self, batch: int) -> BatchRecord | None:
         """Return the record of a finished micro-batch; None if it is not finished.
+
+        Of one that the snapshot holds, only the offsets.
 
         Raises
         ------
@@ -152,43 +109,111 @@ class BatchLog:
             If there is a record that cannot be read.
 
         """
-        path = self._folder / f"{batch}.json"
+        if batch < self._snapshot_end:
+            return BatchRecord(0, offsets=self.state.offsets.get(batch, FORGOTTEN))
+        path = self._path(batch)
         plain = read_checked(path)
         if plain is None:
             return None
         try:
-            return BatchRecord.from_dict(plain)
+            record = BatchRecord.from_dict(plain)
+            if not record.finished_s:  # records of earlier versions
+                record.finished_s = path.stat().st_mtime
+            return record
         except (KeyError, TypeError, ValueError, AttributeError):
             raise DamagedFileError(f"{path} is damaged; restore it from a backup") from None
 
-    def finished(self) -> dict[int, BatchRecord]:
-        """Read the records of all finished micro-batches, in their order; note those lost.
+    # --- stored results ----------------------------------------------------------------------
 
-        Each number up to the newest is asked for: a listing of the folder may lack a record that is
-        written meanwhile.
-        """
-        records: dict[int, BatchRecord] = {}
-        lost: dict[int, str] = {}
-        for batch in range(max(self._numbers(), default=-1) + 1):
+    def parts(self) -> list[ResultPart]:
+        """Return all stored results."""
+        with self._lock:
+            return list(self.state.parts.values())
+
+    def parts_of(self, query: int) -> list[ResultPart]:
+        """Return the parts with results of a query, and note that a reader was given them."""
+        with self._lock:
+            parts = [part for part in self.state.parts.values() if query in part.numbers]
+            self._handed_out_s |= dict.fromkeys([part.folder for part in parts], time.monotonic())
+            return parts
+
+    def handed_out_s(self, folder: str) -> float:
+        """Return when a part was last given to a reader, by its folder; minus infinity if never."""
+        return self._handed_out_s.get(folder, float("-inf"))
+
+    def forget_reader(self, folder: str) -> None:
+        """Forget that a part was given to a reader, as it was deleted."""
+        with self._lock:
+            self._handed_out_s.pop(folder, None)
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def save(self, state: LogState) -> None:
+        """Write a snapshot, from then on the state of the log; delete the records it replaces."""
+        write_atomically(self._snapshot, state.to_dict())
+        with self._lock:
+            self.state = state
+            self._snapshot_end = state.end
+        self.delete_leftovers()
+
+    def delete_leftovers(self) -> None:
+        """Delete records that the snapshot holds, oldest first: what is left has no gaps."""
+        for number in sorted(n for n in self._numbers() if n < self._snapshot_end):
+            self._path(number).unlink(missing_ok=True)
+        for path in self._folder.glob("*.begun.json"):
+            name = path.name.removesuffix(".begun.json")
+            if name.isdigit() and int(name) < self.state.end:
+                path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        """Read the snapshot and the records behind it; note those lost."""
+        numbers = self._numbers()
+        try:
+            self.state = self._read_snapshot()
+        except DamagedFileError as error:
+            first = min(numbers, default=1)
+            self.lost = dict.fromkeys(range(first), str(error))
+            self.state = LogState(end=first)
+        self._snapshot_end = self.state.end
+        for batch in range(self.state.end, max(numbers, default=-1) + 1):
             try:
                 record = self.record(batch)
             except DamagedFileError as error:
-                lost[batch] = str(error)
+                self.lost[batch] = str(error)
                 continue
             if record is None:
-                lost[batch] = self._missing(batch)
+                self.lost[batch] = self._missing(batch)
             else:
-                records[batch] = record
-        self.lost = lost  # at once: another thread may look at it
-        return records
+                self.state.add(batch, record)
+        self.state.end = max(self.state.end, max(self.lost, default=-1) + 1)
+
+    def _read_snapshot(self) -> LogState:
+        plain = read_checked(self._snapshot)
+        if plain is None:
+            return LogState()
+        try:
+            return LogState.from_dict(plain)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise DamagedFileError(
+                f"{self._snapshot} is damaged; restore it from a backup"
+            ) from None
+
+    # --- losses ------------------------------------------------------------------------------
 
     def check_committed(self, committed: Iterable[int]) -> None:
         """Note micro-batches as lost that Spark has committed but that have no record."""
-        for batch in sorted(set(committed) - set(self._numbers()) - set(self.lost)):
-            self.lost[batch] = self._missing(batch)
+        for batch in sorted(set(committed)):
+            if batch >= self.state.end and batch not in self.lost:
+                self.lost[batch] = self._missing(batch)
 
-    def _missing(self, batch: int) -> str:
-        return f"{self._folder / f'{batch}.json'} is missing"
+    def check_stored(self, batches: Iterable[int]) -> None:
+        """Note micro-batches as lost that have merged results but are not in the log.
+
+        Results are merged only after their micro-batches are finished.
+        """
+        for batch in sorted(set(batches)):
+            if batch >= self.state.end and batch not in self.lost:
+                self.lost[batch] = f"{self._snapshot} is missing or older than the results"
 
     def refuse_if_lost(self) -> None:
         """Raise if a micro-batch was lost: whatever is read would silently lack its rows."""
@@ -202,18 +227,26 @@ class BatchLog:
 
     def accept_losses(self) -> list[str]:
         """Count lost micro-batches as finished without results; return what was lost."""
-        reasons = [self.lost[batch] for batch in sorted(self.lost)]
-        for batch in self.lost:
-            write_atomically(self._folder / f"{batch}.json", BatchRecord(0).to_dict())
+        if not self.lost:
+            return []
+        reasons = list(dict.fromkeys(self.lost[batch] for batch in sorted(self.lost)))
+        self.state.give_up(self.lost)
         self.lost = {}
+        self.save(self.state)
         return reasons
+
+    # --- files -------------------------------------------------------------------------------
+
+    def _missing(self, batch: int) -> str:
+        alone = "" if self._snapshot.exists() else f", and there is no {SNAPSHOT} that holds it"
+        return f"{self._path(batch)} is missing{alone}"
+
+    def _path(self, batch: int) -> pathlib.Path:
+        return self._folder / f"{batch}.json"
+
+    def _begun(self, batch: int) -> pathlib.Path:
+        return self._folder / f"{batch}.begun.json"
 
     def _numbers(self) -> list[int]:
         paths = self._folder.glob("*.json")
         return [int(path.stem) for path in paths if path.stem.isdigit()]
-
-    def _add_up(self, record: BatchRecord) -> None:
-        for number, count in record.counts.items():
-            self.matched[number] = self.matched.get(number, 0) + count
-        self.newest_us |= record.newest_us
-        self.newest_version = max(self.newest_version, record.version)

@@ -11,7 +11,7 @@ from eddyline.errors import EngineError
 from eddyline.journal.events import QueryPaused
 from eddyline.report.run import MicroBatch
 from eddyline.spark.engine.arbiter import Arbiter
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import first_cause
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.event_times import EventTimes
@@ -22,6 +22,7 @@ from eddyline.spark.engine.matching import Matcher
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.registry import Registry
+from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.result_trial import ResultTrial
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ class BatchRunner:
         self._planner = planner
         self._is_stopping = is_stopping
         streams, stop = registry.streams(), self._raise_if_stopping
-        self._event_times = EventTimes(streams, folder.log.newest_us)
-        self._joins = JoinRunner(streams, folder.path, folder.log.finished(), tasks, folder.note)
+        self._event_times = EventTimes(streams, folder.log.state.newest_us)
+        containers = folder.log.state.containers.values()
+        self._joins = JoinRunner(streams, folder.path, containers, tasks, folder.note)
         self._matcher = Matcher(
             queries,
             planner,
@@ -133,6 +135,7 @@ class BatchRunner:
         record.newest_us = dict(self._event_times.newest_us)
         folder.log.finish(batch, record)
         self._joins.keep(record)
+        folder.housekeeping.after_batch()
         seconds = time.perf_counter() - began
         self.batches.append(
             MicroBatch(
@@ -170,7 +173,7 @@ class BatchRunner:
             if sink is None:
                 continue
             try:
-                sink(self._queries.results_of(compiled, {batch: record}), batch)
+                sink(self._queries.results_of(compiled, [ResultPart.of(batch, record)]), batch)
             except BaseException as error:  # a sink is code of a user: it may raise anything
                 self._raise_if_stopping(error)
                 failures[number] = f"its sink failed: {type(error).__name__}: {first_cause(error)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from eddyline.errors import ERROR_LENGTH_MAX, EngineError
@@ -16,6 +16,8 @@ from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, Tab
 from eddyline.spark.engine.change_log import ChangeLog
 
 FILE = "catalogue.jsonl"
+#: The file is rewritten if it has so many lines, and two more for each query.
+LINES_MIN = 200
 
 
 class Catalogue:
@@ -91,6 +93,11 @@ class Catalogue:
         """Return the queries that run at a version, without those that were dropped later."""
         with self.lock:
             return [q for q in self.queries.values() if q.runs_at(version) and not q.is_dropped]
+
+    def dropped(self) -> set[int]:
+        """Return the numbers of dropped queries that the catalogue still has."""
+        with self.lock:
+            return {query.number for query in self.queries.values() if query.is_dropped}
 
     # --- changes -----------------------------------------------------------------------------
 
@@ -176,6 +183,31 @@ class Catalogue:
             if self.settings != settings:
                 self._write("settings", {"settings": dict(settings)})
 
+    def compact(self, dropped: Collection[int]) -> None:
+        """Forget dropped queries and rewrite the file, if that makes it much shorter.
+
+        Numbers of forgotten queries are never given out again. No micro-batch may be running: one
+        that began before a query was dropped still asks for it.
+        """
+        with self.lock:
+            if self._log.lines < LINES_MIN + 2 * len(self._by_name):
+                return
+            kept = {n: query for n, query in self.queries.items() if n not in dropped}
+            self._log.replace_all(
+                {
+                    "version": self.version,
+                    "kind": "state",
+                    "streams": {name: entry.to_dict() for name, entry in self.streams.items()},
+                    "tables": {name: entry.to_dict() for name, entry in self.tables.items()},
+                    "table_files": [[*key, dict(f)] for key, f in self.table_files.items()],
+                    "functions": list(self.functions),
+                    "settings": None if self.settings is None else dict(self.settings),
+                    "queries": [query.to_dict() for query in kept.values()],
+                    "largest_number": self._largest_number,
+                }
+            )
+            self.queries = kept
+
     # --- the file ----------------------------------------------------------------------------
 
     def _write(self, kind: str, what: dict[str, Any]) -> None:
@@ -186,7 +218,8 @@ class Catalogue:
     def _read(self) -> None:
         for line, change in enumerate(self._log.read(), start=1):
             try:
-                is_next = change["version"] == self.version + 1
+                is_state = line == 1 and change["kind"] == "state"
+                is_next = change["version"] == self.version + 1 or is_state
                 if is_next:
                     self._apply(change)
             except (KeyError, TypeError, ValueError):
@@ -220,9 +253,23 @@ class Catalogue:
             query.spans.append([version, None])
         elif kind == "settings":
             self.settings = dict(record["settings"])
+        elif kind == "state":
+            self._apply_state(record)
         else:
             self._apply_registration(kind, record)
             self.registrations += 1
+
+    def _apply_state(self, record: Mapping[str, Any]) -> None:
+        """Take over what `compact` wrote."""
+        self.streams = {n: StreamEntry.from_dict(plain) for n, plain in record["streams"].items()}
+        self.tables = {n: TableEntry.from_dict(plain) for n, plain in record["tables"].items()}
+        self.table_files = {(name, number): f for name, number, f in record["table_files"]}
+        self.functions = dict.fromkeys(record["functions"], True)
+        self.settings = record["settings"]
+        entries = [QueryEntry(**plain) for plain in record["queries"]]
+        self.queries = {query.number: query for query in entries}
+        self._by_name = {query.name: query for query in entries if not query.is_dropped}
+        self._largest_number = record["largest_number"]
 
     def _apply_registration(self, kind: str, record: Mapping[str, Any]) -> None:
         name = record["name"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -114,6 +114,10 @@ class QueryEntry:
     spans: list[list[int | None]] = field(default_factory=list)
     error: str | None = None
     is_dropped: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return asdict(self)
 
     def runs_at(self, version: int) -> bool:
         """Return True if it runs at a version of the catalogue."""

@@ -40,20 +40,41 @@ class ChangeLog:
         self._path = path
         #: What was wrong with the file when it was read; None if nothing was.
         self.damage: str | None = None
+        #: Number of changes in the file, as far as it was read.
+        self.lines = 0
         self._size = path.stat().st_size if path.exists() else 0
 
     def append(self, change: dict[str, Any]) -> None:
         """Write a change; raise, with the file as it was, if it cannot be written."""
-        text = json.dumps(change, separators=(",", ":"))
-        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        line = to_line(change)
         try:
             self._write(line)
         except OSError as error:
-            raise EngineError(
-                f"cannot write {self._path}: {error.strerror or error}; nothing was changed. Free "
-                f"some space or grant access, then try again"
-            ) from error
+            raise self._cannot_write(error) from error
         self._size += len(line)
+        self.lines += 1
+
+    def replace_all(self, change: dict[str, Any]) -> None:
+        """Let one change take the place of all; a crash leaves the old file or the new one."""
+        line = to_line(change)
+        partial = self._path.with_name(f"{self._path.name}.partial")
+        try:
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._path)
+            self._size, self.lines = len(line), 1
+            sync_folder(self._path.parent)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def _cannot_write(self, error: OSError) -> EngineError:
+        return EngineError(
+            f"cannot write {self._path}: {error.strerror or error}; nothing was changed. Free "
+            f"some space or grant access, then try again"
+        )
 
     def _write(self, line: bytes) -> None:
         is_new = not self._path.exists()
@@ -84,6 +105,7 @@ class ChangeLog:
             if change is None:
                 self.put_aside_line(number)
                 return
+            self.lines = number
             yield change
 
     def put_aside_line(self, number: int) -> None:
@@ -94,7 +116,7 @@ class ChangeLog:
         aside.write_bytes(damaged)
         os.chmod(aside, FILE_MODE)
         os.truncate(self._path, len(kept))
-        self._size = len(kept)
+        self._size, self.lines = len(kept), number - 1
         self.damage = (
             f"line {number} of {self._path.name} is damaged; the state before it is used, and the "
             f"rest was moved to {aside.name}"
@@ -106,6 +128,12 @@ class ChangeLog:
         while (name := self._path.with_name(f"{self._path.name}.damaged-{number}")).exists():
             number += 1
         return name
+
+
+def to_line(change: dict[str, Any]) -> bytes:
+    """Return a change as a line with a checksum."""
+    text = json.dumps(change, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
 
 
 def read_line(line: bytes) -> dict[str, Any] | None:

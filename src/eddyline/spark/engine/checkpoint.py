@@ -7,11 +7,36 @@ what the checkpoint said with every record, and compares.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import pathlib
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
+#: Micro-batches that Spark keeps in the checkpoint; an engine needs the last two.
+RETAINED_BATCHES = 10
+
+
+@contextlib.contextmanager
+def short_history(spark: SparkSession) -> Iterator[None]:
+    """Let a query that is started meanwhile keep few micro-batches in its checkpoint.
+
+    If the session says how many, that holds.
+    """
+    if spark.conf.get(RETAINED, None) is not None:
+        yield
+        return
+    spark.conf.set(RETAINED, str(RETAINED_BATCHES))
+    try:
+        yield
+    finally:
+        spark.conf.unset(RETAINED)
 
 
 class Checkpoint:

@@ -159,3 +159,28 @@ def read_delay_us(name: str, schema: StructType, time: str | None, delay: str | 
     if parsed is None:
         raise EngineError(f'stream {name!r}: cannot read the delay {delay!r}; write "10 seconds"')
     return int(parsed[1]) * _UNIT_US[parsed[2]]
+
+
+def read_keep_s(keep: str | None) -> float | None:
+    """Return for how many seconds results are kept; None for any time.
+
+    Examples
+    --------
+    >>> read_keep_s("7 days")
+    604800.0
+    >>> read_keep_s("a week")
+    Traceback (most recent call last):
+    ...
+    eddyline.errors.EngineError: cannot read keep='a week'; write for how long results are to be \
+kept, such as "7 days" or "12 hours"
+
+    """
+    if keep is None:
+        return None
+    parsed = _DELAY.fullmatch(keep) if isinstance(keep, str) else None
+    if parsed is None or not int(parsed[1]):
+        raise EngineError(
+            f"cannot read keep={keep!r}; write for how long results are to be kept, such as "
+            f'"7 days" or "12 hours"'
+        )
+    return int(parsed[1]) * _UNIT_US[parsed[2]] / 10**6

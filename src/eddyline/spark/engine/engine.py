@@ -14,7 +14,7 @@ from eddyline.journal import Journal
 from eddyline.journal.events import EngineStarted
 from eddyline.ordering import Policy
 from eddyline.report.run import QueryStates
-from eddyline.spark.engine.checks import check_place
+from eddyline.spark.engine.checks import check_place, read_keep_s
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.crossing import CrossingPlanner
 from eddyline.spark.engine.folder import EngineFolder
@@ -62,6 +62,10 @@ class Engine:
         Open a folder in which records of micro-batches are missing or damaged, and continue
         without their results. What is lost is in the journal. Without it, such a folder is
         refused.
+    keep
+        For how long results are kept, for example "7 days": those of micro-batches that finished
+        longer ago are removed, at the latest an eighth of that time later, while micro-batches run
+        and when the engine is opened. `queries` still counts them. Without it, nothing is removed.
 
     Examples
     --------
@@ -86,13 +90,15 @@ class Engine:
         policy: str | Policy = DEFAULT_POLICY,
         seed: int | None = None,
         repair: bool = False,
+        keep: str | None = None,
     ) -> None:
         check_place(spark, path)
+        keep_s = read_keep_s(keep)
         self._policy = eddy_policy(policy)
         self._seed = seed
         self.spark = spark
         self.path = pathlib.Path(path).absolute()
-        self._folder = EngineFolder(spark, self.path)
+        self._folder = EngineFolder(spark, self.path, keep_s)
         try:
             self._folder.handle_damage(repair)
             settings = PinnedSettings(spark, self._folder.catalogue)
@@ -246,7 +252,8 @@ class Engine:
         """Return the results of a query over all finished micro-batches.
 
         Refused while the session has other settings than the pinned ones: Spark would compute the
-        result with these.
+        result with these. The DataFrame reads files that may be merged meanwhile: it is valid for
+        10 minutes, and as long as the engine is not opened again.
         """
         return self._queries.results(name)
 

@@ -16,6 +16,7 @@ from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.catalogue import Catalogue
 from eddyline.spark.engine.checkpoint import Checkpoint
+from eddyline.spark.engine.housekeeping import Housekeeping
 from eddyline.spark.engine.result_store import ResultStore
 
 if TYPE_CHECKING:
@@ -31,10 +32,14 @@ class EngineFolder:
         The session that reads and writes results.
     path
         The folder; made if it does not exist, and locked until `close`.
+    keep_s
+        For how long results are kept; None for any time.
 
     """
 
-    def __init__(self, spark: SparkSession, path: pathlib.Path) -> None:
+    def __init__(
+        self, spark: SparkSession, path: pathlib.Path, keep_s: float | None = None
+    ) -> None:
         self._lock_file = _lock(path)
         self.path = path
         try:
@@ -46,12 +51,17 @@ class EngineFolder:
         except BaseException:
             self.close()
             raise
-        self.catalogue.reserve_numbers(self.log.matched)
-        self.catalogue.check_version(self.log.newest_version)
+        self.catalogue.reserve_numbers([self.log.state.largest_number])
+        self.catalogue.check_version(self.log.state.newest_version)
         self.results = ResultStore(spark, path, self.catalogue.table_files)
         #: Decisions since the folder was opened; all of them are in `journal.jsonl`.
         self.journal = Journal()
         self._is_journal_written = True
+        #: Keeps the folder small.
+        self.housekeeping = Housekeeping(
+            self.log, path / "results", self.catalogue, self.note, keep_s
+        )
+        self.log.check_stored(self.housekeeping.merged_batches())
 
     @property
     def is_closed(self) -> bool:
@@ -76,8 +86,11 @@ class EngineFolder:
             warnings.warn(damage, stacklevel=4)
         if not repair:
             self.log.refuse_if_lost()
-        for reason in self.log.accept_losses() if repair else []:
+        lost = self.log.accept_losses() if repair else []
+        for reason in lost:
             self.note(BatchLost(reason=reason))
+        if not lost:  # files of what was lost stay until the engine is opened again
+            self.housekeeping.at_opening()
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from eddyline.journal import Event
 from eddyline.journal.events import ProbeOrderChanged
 from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.exchange import Exchange
 from eddyline.spark.engine.join_planner import JoinPlanner
@@ -40,8 +40,8 @@ class JoinRunner:
         The streams of the engine, in the order of their numbers.
     folder
         The folder of the engine.
-    records
-        All finished micro-batches, in their order.
+    containers
+        The join state as of the last finished micro-batch, oldest first, as in its records.
     tasks
         Number of tasks.
     note
@@ -53,7 +53,7 @@ class JoinRunner:
         self,
         streams: Sequence[StreamInfo],
         folder: pathlib.Path,
-        records: Mapping[int, BatchRecord],
+        containers: Iterable[Mapping[str, Any]],
         tasks: int,
         note: Callable[[Event], None],
     ) -> None:
@@ -63,8 +63,7 @@ class JoinRunner:
         self._exchange: Exchange | None = None
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
-        for record in records.values():
-            self.keep(record)
+        self.state.apply(map(StateFile.from_dict, containers), ())
         self.state.delete_unlisted()  # written by a micro-batch that was not finished
 
     def keep(self, record: BatchRecord) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from eddyline.errors import TimeLimitError
 from eddyline.spark.common.side_channel import METRIC, collected, unpack
 from eddyline.spark.engine.arbiter import AloneRows, Arbiter
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.event_times import ROWS, EventTimes
 from eddyline.spark.engine.fault_search import FaultSearch

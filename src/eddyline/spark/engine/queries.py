@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError, QueryError
 from eddyline.report.run import QueryState, QueryStates
-from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
@@ -16,6 +15,7 @@ from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.query_templates import QueryTemplates
 from eddyline.spark.engine.registry import Registry
+from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.sinks import kind_of
 from eddyline.sql.schemas import Schemas
@@ -130,7 +130,7 @@ class EngineQueries:
         for entry in self._catalogue.named():
             error = entry.error  # another thread may pause or resume it meanwhile
             state = "paused" if error else "active"
-            matched = self._folder.log.matched.get(entry.number, 0)
+            matched = self._folder.log.state.matched.get(entry.number, 0)
             states.append(QueryState(entry.name, entry.text, entry.sink, state, matched, error))
         return QueryStates(states)
 
@@ -143,17 +143,14 @@ class EngineQueries:
                 f'the matches of query {name!r} are only counted (sink="count"); see '
                 f"engine.queries()"
             )
-        finished = self._folder.log.finished()
         self._folder.log.refuse_if_lost()
-        batches = {
-            batch: record for batch, record in finished.items() if entry.number in record.counts
-        }
-        return self.results_of(self.compiled(entry), batches)
+        compiled = self.compiled(entry)
+        return self.results_of(compiled, self._folder.log.parts_of(entry.number))
 
-    def results_of(self, compiled: CompiledQuery, batches: Mapping[int, BatchRecord]) -> DataFrame:
-        """Return the results of a query over some micro-batches."""
+    def results_of(self, compiled: CompiledQuery, parts: Sequence[ResultPart]) -> DataFrame:
+        """Return the results of a query in some parts."""
         stream = self._registry.stream_named(compiled.query.stream)
-        return self._folder.results.results(compiled, stream, batches)
+        return self._folder.results.results(compiled, stream, parts)
 
     def running_at(self, version: int) -> list[CompiledQuery]:
         """Return the queries that run at a version of the catalogue and are not paused."""

@@ -16,10 +16,10 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from eddyline.errors import EngineError
 from eddyline.spark.common.columns import quoted
-from eddyline.spark.engine.batch_log import BatchRecord
 from eddyline.spark.engine.causes import first_cause
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.stored_files import check_files, list_written
+from eddyline.spark.engine.result_part import ResultPart
+from eddyline.spark.engine.stored_files import alone_folder, check_files, list_written
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.sql.placeholders import ROWS, TABLE
 
@@ -29,13 +29,19 @@ if TYPE_CHECKING:
 QUERIES = "queries"
 #: Where a stored row is: name of its file, and its index in the file.
 FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
-# Whatever the session says: timestamps keep their microseconds, and a finished copy is marked.
+# Whatever the session says: timestamps keep their microseconds; a finished table is marked.
 _WRITE = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
 }
+_WRITE_ROWS = {**_WRITE, "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 # Whatever the session says: a damaged or missing file is an error, not fewer rows.
-_READ = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "mergeSchema": "false"}
+_READ = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "parquet.page.verify-checksum.enabled": "true",
+}
 
 
 class ResultStore:
@@ -93,7 +99,7 @@ class ResultStore:
         ]
         writer = matches.select(SOURCE, *structs, QUERIES).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static").partitionBy(SOURCE)
-        writer = writer.options(**_WRITE)
+        writer = writer.options(**_WRITE_ROWS)
         writer.parquet(str(self._folder_of(batch)))
         return list_written(self._folder_of(batch), self._root)
 
@@ -116,7 +122,7 @@ class ResultStore:
         numbers = F.array(F.lit(compiled.number)).alias(QUERIES)
         folder = self._folder_of(batch, compiled.number)
         writer = rows.select(struct.alias(stream.field), numbers).write.mode("overwrite")
-        writer = writer.options(**_WRITE)
+        writer = writer.options(**_WRITE_ROWS)
         try:
             writer.parquet(str(folder))
         except BaseException:
@@ -127,44 +133,43 @@ class ResultStore:
         return files
 
     def _folder_of(self, batch: int, alone: int | None = None) -> pathlib.Path:
-        if alone is None:
-            return self._matches / f"batch={batch}"
-        return self._matches / "alone" / f"batch={batch}" / f"query={alone}"
+        name = f"batch={batch}"
+        return self._matches / name if alone is None else alone_folder(self._matches, name, alone)
 
     def results(
         self,
         compiled: CompiledQuery,
         stream: StreamInfo,
-        batches: Mapping[int, BatchRecord],
+        parts: Iterable[ResultPart],
         within: Column | None = None,
     ) -> DataFrame:
-        """Return the result of a query over some micro-batches.
+        """Return the result of a query in some parts of the stored results.
 
         Parameters
         ----------
         compiled, stream
             The query, and the stream that it reads.
-        batches
-            The micro-batches, by number.
+        parts
+            The parts.
         within
             A condition on `FILE` and `INDEX`, the places where rows are stored; None for all rows.
 
         """
-        by_tables: dict[tuple[tuple[str, int], ...], dict[int, BatchRecord]] = {}
-        for batch, record in batches.items():
-            versions = tuple((name, record.tables[name]) for name in compiled.query.tables)
-            by_tables.setdefault(versions, {})[batch] = record
-        parts = [
+        by_tables: dict[tuple[tuple[str, int], ...], list[ResultPart]] = {}
+        for part in parts:
+            versions = tuple((name, part.tables[name]) for name in compiled.query.tables)
+            by_tables.setdefault(versions, []).append(part)
+        frames = [
             self._run(
                 compiled.query.result, self.rows(compiled, stream, own, within), dict(versions)
             )
             for versions, own in by_tables.items()
         ]
-        if not parts:
-            parts = [self.empty_result(compiled, stream)]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.unionAll(part)
+        if not frames:
+            frames = [self.empty_result(compiled, stream)]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionAll(frame)
         return whole
 
     def empty_result(self, compiled: CompiledQuery, stream: StreamInfo) -> DataFrame:
@@ -198,7 +203,7 @@ class ResultStore:
         self,
         compiled: CompiledQuery,
         stream: StreamInfo,
-        batches: Mapping[int, BatchRecord],
+        parts: Sequence[ResultPart],
         within: Column | None = None,
         with_places: bool = False,
     ) -> DataFrame:
@@ -209,15 +214,11 @@ class ResultStore:
         stored = _stored_fields(compiled, stream)
         fields = [StructField(name, schema) for name, schema in stored.items()]
         schema = StructType([*fields, StructField(QUERIES, ArrayType(IntegerType()))])
-        paths = [
-            path
-            for batch, record in batches.items()
-            for path in self._paths(batch, record, stream, compiled)
-        ]
+        paths = [path for part in parts for path in self._paths(part, stream, compiled)]
         read = self._spark.read.options(**_READ).schema(schema).parquet(*paths)
         read = read.filter(F.array_contains(QUERIES, compiled.number))
-        for record in batches.values():
-            for file, indexes in _by_file(record.excluded.get(compiled.number, ())).items():
+        for part in parts:
+            for file, indexes in part.excluded_by_file(compiled.number).items():
                 read = read.filter((F.col(FILE) != file) | ~F.col(INDEX).isin(indexes))
         if within is not None:
             read = read.filter(within)
@@ -227,37 +228,32 @@ class ResultStore:
         roles = [F.col(field.name).alias(field.alias) for field in compiled.join.fields]
         return read.select(*roles, *places)
 
-    def shared_rows(self, batch: int, record: BatchRecord, stream: StreamInfo) -> DataFrame:
-        """Return all rows of a stream in a micro-batch that are stored for all queries together."""
-        part = StructField(stream.field, stream.schema)
+    def shared_rows(self, part: ResultPart, stream: StreamInfo) -> DataFrame:
+        """Return all rows of a stream in a part that are stored for all queries together."""
+        struct = StructField(stream.field, stream.schema)
         numbers = StructField(QUERIES, ArrayType(IntegerType()))
-        read = self._spark.read.options(**_READ).schema(StructType([part, numbers]))
-        return read.parquet(*self._paths(batch, record, stream))
+        read = self._spark.read.options(**_READ).schema(StructType([struct, numbers]))
+        return read.parquet(*self._paths(part, stream))
 
     def _paths(
-        self,
-        batch: int,
-        record: BatchRecord,
-        stream: StreamInfo,
-        compiled: CompiledQuery | None = None,
+        self, part: ResultPart, stream: StreamInfo, compiled: CompiledQuery | None = None
     ) -> list[str]:
-        """Return the files of a stream's rows in a micro-batch, after checking all of them.
+        """Return the files of a stream's rows in a part, after checking all of them.
 
         Files of its own, if the query has such; files of combinations, if it joins streams.
         """
-        number = None if compiled is None else compiled.number
+        folder, files = self._matches / part.folder, part.files
+        source = f"{SOURCE}={stream.number}"
         if compiled is not None and compiled.join is not None:
-            folder = self._folder_of(batch)
-            check_files(folder, record.join_files, f"micro-batch {batch}")
-            return [str(folder / name) for name in record.join_files]
-        if number in record.alone:
-            folder, files = self._folder_of(batch, number), record.alone[number]
-            check_files(folder, files, f"micro-batch {batch}")
-            return [str(folder / name) for name in files]
-        folder, part = self._folder_of(batch), f"{SOURCE}={stream.number}"
-        check_files(folder, record.files, f"micro-batch {batch}")
-        shared = [str(folder / name) for name in record.files if name.startswith(f"{part}/")]
-        return shared or [str(folder / part)]  # records of earlier versions do not list files
+            files = part.join_files
+        elif compiled is not None and compiled.number in part.alone:
+            folder = alone_folder(self._matches, part.folder, compiled.number)
+            files = part.alone[compiled.number]
+        else:
+            files = {n: size for n, size in (files or {}).items() if n.startswith(f"{source}/")}
+        check_files(folder, files, f"micro-batch {part.batch}")
+        # Records of earlier versions do not list files.
+        return [str(folder / name) for name in files] or [str(folder / source)]
 
     def _run(self, text: str, rows: DataFrame, versions: Mapping[str, int]) -> DataFrame:
         return self._spark.sql(text, **{ROWS: rows}, **self._tables_at(versions))
@@ -300,11 +296,3 @@ def _stored_fields(compiled: CompiledQuery, stream: StreamInfo) -> dict[str, Str
         return {field.name: field.schema for field in compiled.join.fields}
     fields = [column for column in stream.schema if column.name in compiled.query.columns]
     return {stream.field: StructType(fields)}
-
-
-def _by_file(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return the indexes of rows by the file they are in."""
-    by_file: dict[str, list[int]] = {}
-    for file, index in places:
-        by_file.setdefault(file, []).append(index)
-    return by_file

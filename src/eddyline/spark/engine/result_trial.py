@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 
 from eddyline.errors import TimeLimitError
 from eddyline.spark.engine.bad_rows import BadRowSearch
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import first_cause, is_worker_death
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.fault_search import failing_parts
+from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.result_store import QUERIES, ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 
@@ -108,12 +109,14 @@ class ResultTrial:
                 )
                 for text, numbers in users.items()
             ]
-            frames.append(self._results.shared_rows(batch, record, stream).select(*columns))
+            frames.append(
+                self._results.shared_rows(ResultPart.of(batch, record), stream).select(*columns)
+            )
         return frames
 
     def _result(self, batch: int, compiled: CompiledQuery, record: BatchRecord) -> DataFrame:
         stream = self._stream_named(compiled.query.stream)
-        return self._results.results(compiled, stream, {batch: record})
+        return self._results.results(compiled, stream, [ResultPart.of(batch, record)])
 
     def _failure_of(self, frames: Sequence[DataFrame]) -> Exception | None:
         """Return the error of computing some frames; None if it succeeds."""

@@ -13,6 +13,7 @@ from eddyline.journal.events import EngineStopped
 from eddyline.report.run import MicroBatch, RunReport
 from eddyline.spark.engine.batch_runner import BatchRunner
 from eddyline.spark.engine.causes import first_cause
+from eddyline.spark.engine.checkpoint import short_history
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
@@ -66,7 +67,8 @@ class Run:
         )
         when = {"availableNow": True} if self._is_once else {"processingTime": trigger}
         try:
-            self.streaming_query = writer.trigger(**when).start()
+            with short_history(frames[0].sparkSession):
+                self.streaming_query = writer.trigger(**when).start()
         except Exception as error:
             raise EngineError(
                 f"cannot start: {first_cause(error)}. If {folder.checkpoint.path} was damaged, "

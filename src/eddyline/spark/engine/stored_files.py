@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE, DamagedFileError
 
 
+def alone_folder(results: pathlib.Path, part: str, query: int) -> pathlib.Path:
+    """Return where rows are that were stored for one query only, by the folder of their part."""
+    return results / "alone" / part / f"query={query}"
+
+
 def list_written(folder: pathlib.Path, root: pathlib.Path) -> dict[str, int]:
     """Make what Spark wrote accessible to its owner only; return what `list_files` returns.
 

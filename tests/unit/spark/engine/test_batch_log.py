@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
+from typing import Any
 
 import pytest
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.atomic_file import DamagedFileError, write_atomically
-from eddyline.spark.engine.batch_log import BatchLog, BatchRecord
-from eddyline.spark.engine.checkpoint import Checkpoint
+from eddyline.spark.engine.batch_log import BatchLog
+from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.checkpoint import (
+    RETAINED,
+    RETAINED_BATCHES,
+    Checkpoint,
+    short_history,
+)
+from eddyline.spark.engine.engine import Engine
 
 
 def filled(folder: pathlib.Path, batches: int = 4) -> BatchLog:
@@ -61,7 +70,8 @@ def test_a_repaired_log_continues_without_what_was_lost(tmp_path: pathlib.Path) 
     assert ["2.json is damaged" in reason for reason in opened.accept_losses()] == [True]
     again = BatchLog(tmp_path)
     again.refuse_if_lost()
-    assert again.matched == {1: 30}
+    assert again.state.matched == {1: 30}
+    assert not again.lost
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "3", "", "garbage", '{"version": "x"}'])
@@ -76,7 +86,8 @@ def test_records_of_earlier_versions_are_read(tmp_path: pathlib.Path) -> None:
     plain = {"version": 3, "tables": {"t": 1}, "counts": {"5": 6}, "rows": 9, "newest_us": {}}
     (tmp_path / "0.json").write_text(json.dumps(plain))
     record = BatchLog(tmp_path).record(0)
-    assert record == BatchRecord(3, {"t": 1}, {5: 6}, 9)
+    written_s = (tmp_path / "0.json").stat().st_mtime
+    assert record == BatchRecord(3, {"t": 1}, {5: 6}, 9, files=None, finished_s=written_s)
 
 
 def test_a_replay_gets_what_the_first_attempt_had(tmp_path: pathlib.Path) -> None:
@@ -124,6 +135,42 @@ class TestCheckpoint:
         assert sorted(self.make(tmp_path).committed()) == [0, 1]
 
 
+class Session:
+    """As much of a Spark session as `short_history` needs."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        self.conf = self
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def unset(self, name: str) -> None:
+        del self.settings[name]
+
+
+@pytest.mark.parametrize("given", [{}, {RETAINED: "77"}])
+def test_spark_keeps_few_micro_batches_unless_it_is_told_how_many(given: dict[str, str]) -> None:
+    session, seen = Session(dict(given)), list[str]()
+    with contextlib.suppress(KeyError), short_history(session):
+        seen.append(session.settings[RETAINED])
+        raise KeyError("as if the query could not be started")
+    assert seen == [given.get(RETAINED, str(RETAINED_BATCHES))]
+    assert session.settings == given
+
+
+@pytest.mark.parametrize("keep", ["a week", "7", "0 days", "-1 days", "7 days ago", "", 7, True])
+def test_times_that_cannot_be_read_are_refused_before_anything_is_made(
+    tmp_path: pathlib.Path, keep: Any
+) -> None:
+    with pytest.raises(EngineError, match=r"cannot read keep=.*such as \"7 days\""):
+        Engine(object(), tmp_path / "engine", keep=keep)
+    assert not (tmp_path / "engine").exists()
+
+
 def test_a_failed_write_names_the_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(EngineError, match=r"cannot write .*no_folder"):
         write_atomically(tmp_path / "no_folder" / "x.json", {})
@@ -144,12 +191,3 @@ def test_a_record_of_an_earlier_version_has_neither(tmp_path: pathlib.Path) -> N
     plain = BatchRecord(3, counts={7: 2}).to_dict()
     del plain["alone"], plain["excluded"]
     assert BatchRecord.from_dict(plain) == BatchRecord(3, counts={7: 2})
-
-
-def test_a_listing_that_lacks_a_record_written_meanwhile_loses_nothing(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = filled(tmp_path)
-    monkeypatch.setattr(log, "_numbers", lambda: [0, 3])
-    assert list(log.finished()) == [0, 1, 2, 3]
-    assert not log.lost

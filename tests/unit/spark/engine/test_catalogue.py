@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
 import threading
@@ -10,6 +11,7 @@ import zlib
 import pytest
 
 from eddyline.errors import EngineError
+from eddyline.spark.engine import catalogue as catalogue_module
 from eddyline.spark.engine.catalogue import FILE, Catalogue
 from eddyline.spark.engine.catalogue_entries import StreamEntry, TableEntry
 
@@ -152,3 +154,87 @@ def test_settings_are_kept_and_written_only_when_they_change(tmp_path: pathlib.P
     assert (tmp_path / FILE).stat().st_size == size
     again.set_settings({"zone": "Asia/Tokyo"})
     assert Catalogue(tmp_path).settings == {"zone": "Asia/Tokyo"}
+
+
+def test_a_rewritten_file_has_everything_but_dropped_queries(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue_module, "LINES_MIN", 10)
+    catalogue = Catalogue(tmp_path)
+    catalogue.set_settings({"zone": "UTC", "legacy": None})
+    for name in ("one", "two"):
+        catalogue.set_stream(name, StreamEntry({"type": "struct"}, "ts", 5))
+    for version in (1, 2):
+        catalogue.set_table("t", TableEntry({}, 1, "5", version, {f"{version}.parquet": 7}))
+    catalogue.add_function("f")
+    catalogue.add_queries([(name, f"SELECT '{name}'", "parquet") for name in "abc"])
+    catalogue.compact(catalogue.dropped())
+    assert len((tmp_path / FILE).read_bytes().splitlines()) == 7  # it would not become shorter
+    catalogue.pause({2: "it failed"})
+    catalogue.resume("b")
+    catalogue.pause({1: "it failed too"})
+    for _ in range(6):
+        catalogue.drop_query("c")
+        catalogue.add_queries([("c", "SELECT 'again'", "count")])
+    catalogue.drop_query("c")
+    before = Catalogue(tmp_path)
+    dropped = catalogue.dropped()
+    assert dropped == set(range(3, 10))
+    catalogue.compact(dropped - {3})  # of one of them there may still be results
+    assert len((tmp_path / FILE).read_bytes().splitlines()) == 1
+    for opened in (catalogue, Catalogue(tmp_path)):
+        assert opened.damage is None
+        assert list(opened.queries) == [1, 2, 3]
+        for number in (1, 2, 3):
+            assert opened.queries[number] == before.queries[number]
+        for name in ("version", "streams", "tables", "table_files", "functions", "settings"):
+            assert getattr(opened, name) == getattr(before, name), name
+        assert opened.names() == ["a", "b"]
+    again = Catalogue(tmp_path)
+    (new,) = again.add_queries([("c", "SELECT 1", "parquet")])
+    assert new.number == 10  # numbers of forgotten queries are not given out again
+    assert Catalogue(tmp_path).names() == ["a", "b", "c"]
+    assert Catalogue(tmp_path).version == before.version + 1
+
+
+def test_a_kill_while_the_file_is_rewritten_leaves_the_old_or_the_new_one(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue_module, "LINES_MIN", 1)
+
+    class KilledError(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise KilledError
+
+    for operation in ("open", "fsync", "replace"):
+        folder = tmp_path / operation
+        folder.mkdir()
+        catalogue = Catalogue(folder)
+        for name in "abcdef":
+            catalogue.add_queries([(name, "SELECT 1", "parquet")])
+        for name in "abcde":
+            catalogue.drop_query(name)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, operation, kill)
+            with pytest.raises(KilledError):
+                catalogue.compact(catalogue.dropped())
+        for _ in range(2):
+            opened = Catalogue(folder)
+            assert opened.damage is None
+            assert opened.names() == ["f"]
+            opened.compact(opened.dropped())
+        assert list(Catalogue(folder).queries) == [6]
+
+
+def test_a_damaged_state_is_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_module, "LINES_MIN", 1)
+    catalogue = Catalogue(tmp_path)
+    for name in "abc":
+        catalogue.add_queries([(name, "SELECT 1", "parquet")])
+        catalogue.drop_query(name)
+    catalogue.compact(catalogue.dropped())
+    content = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(content.replace(b'"largest_number":3', b'"largest_number":1'))
+    assert "line 1" in str(Catalogue(tmp_path).damage)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eddyline.spark.engine.arbiter import AloneRows
-from eddyline.spark.engine.batch_log import BatchRecord
+from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.fault_search import FaultSearch, failing_parts
 from eddyline.spark.engine.matching import JUDGED_MAX, Matcher, MatchOutcome
 from eddyline.spark.engine.task_note import TaskNote

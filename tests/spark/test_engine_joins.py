@@ -227,15 +227,31 @@ def test_rows_expire_and_damaged_state_is_named(
         engine.stream(name, source.stream(), time="ts", delay="0 seconds")
     engine.query("two", f"{TWO} WINDOW 10 SECONDS")
     files = tmp_path / "engine" / "state"
-    rows: list[int] = []
+    kept: list[int] = []
     for batch in range(3):
         for source in sources.values():
             source.add([(second(20 * batch), "hall", 1, 9)])
         run = engine.start(trigger="available now")
         run.process_all_available()
-        rows.append(len(list(files.glob("*.stem"))))
-    assert rows[-1] <= 2  # all but the newest have expired
+        kept.append(len(list(files.glob("*.stem"))))
+    assert kept[-1] <= 2  # all but the newest have expired
     assert engine.results("two").count() == 3
+    late: list[Any] = [(second(5), "hall", 7, 9), (None, "attic", 8, 9), (second(6), "hall", 9, 1)]
+    sources["light"].add([*late, (second(40), "attic", 1, 9)])
+    run = engine.start(trigger="available now")
+    run.process_all_available()
+    assert engine.results("two").count() == 3
+    rows = run.late("light").collect()
+    # The third row is filtered out before it could be late; no join reads k.
+    assert {(row.ts and row.ts.second, row.room, row.v, row.k) for row in rows} == {
+        (5, "hall", 9, None),
+        (None, "attic", 9, None),
+    }
+    assert run.late("temp").collect() == []
+    assert run.batches()[-1].joins.late == {"light": 2}
+    assert "2 rows of light were too late" in " ".join(str(run.report()).split())
+    with pytest.raises(EngineError, match="no stream 'ligt'; streams are light, temp"):
+        run.late("ligt")
     (newest,) = [path for path in files.glob("*.stem") if path.name.startswith("2-")]
     newest.write_bytes(newest.read_bytes()[:-8])
     for source in sources.values():

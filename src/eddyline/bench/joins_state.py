@@ -27,7 +27,10 @@ from eddyline.spark.state.stored_runs import forget_all
 
 WINDOW_US = 60 * 10**6
 _PAYLOAD = pa.schema([("v", pa.int64())])
-_STEMS = tuple(StemLayout(name, ("k:bigint",), (False,), 1, _PAYLOAD) for name in ("a", "b"))
+_STEMS = tuple(
+    StemLayout(name, ("k:bigint",), (False,), 1, _PAYLOAD, stream, "ts")
+    for stream, name in enumerate(("a", "b"))
+)
 _ROLES = (Role(0), Role(1))
 _QUERY = JoinQuery(
     0, _ROLES, (frozenset(KeyRef(r, 0) for r in _ROLES),), dict.fromkeys(_ROLES, WINDOW_US)
@@ -62,7 +65,7 @@ class TaskRunner:
             self._folder / f"results{self._batch}",
             (_QUERY,),
             {0: (0, 0)},
-            {part_number(0, stem): JoinPart(0, 0, time_us - WINDOW_US) for stem in range(2)},
+            {part_number(0, stem): JoinPart(0, 0, time_us - WINDOW_US, stem) for stem in range(2)},
             {_ROLES[0]: "a", _ROLES[1]: "b"},
             _STEMS,
             files,

@@ -162,9 +162,14 @@ def _describe_joins(joins: Sequence[JoinNumbers]) -> list[str]:
         f"join state: {last.state_rows:,} rows, {last.state_bytes / 1e6:,.1f} MB in "
         f"{last.state_files:,} files; {written / 1e6:,.1f} MB written",
     ]
-    late = sum(own.late for own in joins)
-    if late:
-        lines.append(f"{late:,} rows were too late for every join that wants them, and left out")
+    late: dict[str, int] = {}
+    for own in joins:
+        for stream, count in own.late.items():
+            late[stream] = late.get(stream, 0) + count
+    lines += [
+        f"{count:,} rows of {stream} were too late for every join that wants them, and left out"
+        for stream, count in late.items()
+    ]
     return lines
 
 

@@ -25,7 +25,7 @@ class JoinNumbers:
         Seconds that workers spent joining, and those of them in which they mapped state that
         other workers had written.
     rows, late
-        Rows that queries wanted, and those of them that were too late for all that did.
+        Rows that queries wanted, and by stream those that were too late for all that did.
     bytes_written
         Join state written, compaction included.
     state_rows, state_bytes, state_files
@@ -39,7 +39,7 @@ class JoinNumbers:
     busy_s: float = 0.0
     opening_s: float = 0.0
     rows: int = 0
-    late: int = 0
+    late: dict[str, int] = field(default_factory=dict)
     bytes_written: int = 0
     state_rows: int = 0
     state_bytes: int = 0

@@ -38,6 +38,8 @@ class BatchRecord:
         in it of each. They are not in its results.
     finished_s
         When it was finished, in seconds since 1970.
+    late
+        Rows of streams that were too late to be joined, by number of the stream.
 
     """
 
@@ -54,6 +56,7 @@ class BatchRecord:
     alone: dict[int, dict[str, int]] = field(default_factory=dict)
     excluded: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     finished_s: float = 0.0
+    late: dict[int, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -64,7 +67,7 @@ class BatchRecord:
         """Read what `to_dict` wrote."""
         by_query: dict[str, Any] = {
             name: {int(number): value for number, value in plain.get(name, {}).items()}
-            for name in ("counts", "alone")
+            for name in ("counts", "alone", "late")
         }
         by_query["excluded"] = read_places(plain.get("excluded", {}))
         files = plain.get("files")

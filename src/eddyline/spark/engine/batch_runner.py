@@ -127,7 +127,7 @@ class BatchRunner:
         record.join_files = dict(outcome.joins.results)
         record.state_added = [file.to_dict() for file in outcome.joins.added]
         record.state_removed = [*outcome.joins.removed, *outcome.expired]
-        record.counts = outcome.counts()
+        record.counts, record.late = outcome.counts(), dict(outcome.joins.late)
         failures |= self._trial.run(batch, outcome.queries, record)
         failures |= self._hand_over(batch, outcome.queries, record)
         if failures:

@@ -122,32 +122,34 @@ class Exchange:
             return F.coalesce(*numbers)
         return F.explode(F.filter(F.array(*numbers), lambda number: number.isNotNull()))
 
+    def _of_stem(self, make: Callable[[StemExchange], Column]) -> Column:
+        """Return what belongs to the SteM that a row goes to."""
+        column = F.lit(None)
+        for own in self.stems:
+            column = F.when(F.col(STEM) == own.number, make(own)).otherwise(column)
+        return column
+
     @functools.cached_property
     def _columns(self) -> list[Column]:
         """The columns that rows travel with, and `TASK`."""
         stem = F.col(STEM)
-
-        def of_stem(make: Callable[[StemExchange], Column]) -> Column:
-            column = F.lit(None)
-            for own in self.stems:
-                column = F.when(stem == own.number, make(own)).otherwise(column)
-            return column
-
         return [
-            of_stem(lambda own: own.task(self.tasks)).alias(TASK),
+            self._of_stem(lambda own: own.task(self.tasks)).alias(TASK),
             stem,
-            of_stem(StemExchange.time_us).alias(TIME),
-            of_stem(self._wanted_in).alias(PARTS),
+            self._of_stem(StemExchange.time_us).alias(TIME),
+            self._of_stem(lambda own: self.wanted.of_stream(own.stream.number)).alias(PARTS),
             *[F.when(stem == s.number, s.struct()).alias(stem_field(s.number)) for s in self.stems],
         ]
 
-    def _wanted_in(self, stem: StemExchange) -> Column:
-        parts = self.parts[stem.number]
-        return self.wanted.of_stem(stem.stream.number, parts, self._is_one_stem_per_stream)
-
     @functools.cached_property
     def _is_wanted(self) -> Column:
-        return self.wanted.is_any(F.col(PARTS))
+        """Whether a role of the SteM that a row goes to wants it."""
+
+        def is_wanted(own: StemExchange) -> Column:
+            parts = None if self._is_one_stem_per_stream else self.parts[own.number]
+            return self.wanted.is_wanted(own.stream.number, parts)
+
+        return self._of_stem(is_wanted)
 
     @functools.cached_property
     def _task(self) -> Column:
@@ -162,5 +164,5 @@ class Exchange:
             `SOURCE`, a struct for each stream, and whatever `wanted` reads.
 
         """
-        sent = df.withColumn(STEM, self._stem).select(*self._columns).filter(self._is_wanted)
+        sent = df.withColumn(STEM, self._stem).filter(self._is_wanted).select(*self._columns)
         return sent.repartitionById(self.tasks, self._task)

@@ -112,7 +112,7 @@ class JoinPlanner:
             watermark_us = min(watermarks_us[part.query.stream] for part in join.parts)
             for position, role in enumerate(roles):
                 number = part_number(compiled.number, position)
-                parts[number] = JoinPart(slot, role.occurrence, watermark_us)
+                parts[number] = JoinPart(slot, role.occurrence, watermark_us, role.stream)
                 part_numbers[role.stream].append(number)
                 fields[role] = join.fields[position].name
             join_queries.append(_to_join_query(compiled, slot, roles, exchanges))
@@ -211,12 +211,15 @@ class _Stems:
         """Return a SteM as tasks see it."""
         fields = [f for f in exchange.stream.schema if f.name in exchange.payload]
         stem = next(stem for stem, number in self._numbers.items() if number == exchange.number)
+        assert exchange.stream.time is not None
         return StemLayout(
             exchange.name,
             tuple(key.name for key in exchange.keys),
             tuple(key.is_hashed for key in exchange.keys),
             self._occurrences[stem],
             to_arrow_schema(StructType(fields), timezone="UTC"),
+            exchange.stream.number,
+            exchange.stream.time,
         )
 
     def _columns(self, stream: StreamInfo) -> tuple[str, ...]:

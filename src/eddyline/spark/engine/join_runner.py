@@ -110,6 +110,7 @@ class JoinRunner:
 
     def numbers(self, note: JoinNote) -> JoinNumbers:
         """Return what the last finished micro-batch came to, for the report."""
+        names = {stream.number: stream.name for stream in self._streams}
         return JoinNumbers(
             note.combinations,
             note.candidates,
@@ -117,7 +118,7 @@ class JoinRunner:
             note.busy_s,
             note.opening_s,
             note.rows,
-            sum(note.late.values()),
+            {names[number]: count for number, count in note.late.items()},
             sum(file.size for file in note.added),
             self.state.rows,
             self.state.bytes,

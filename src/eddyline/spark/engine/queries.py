@@ -18,6 +18,7 @@ from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.sinks import kind_of
+from eddyline.spark.state.join_plan import late_number
 from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
@@ -146,6 +147,16 @@ class EngineQueries:
         self._folder.log.refuse_if_lost()
         compiled = self.compiled(entry)
         return self.results_of(compiled, self._folder.log.parts_of(entry.number))
+
+    def late(self, stream: str) -> DataFrame:
+        """Return the rows of a stream that were too late for every join that wanted them."""
+        self._settings.check()
+        names = [own.name for own in self._registry.streams()]
+        if stream not in names:
+            raise EngineError(f"no stream {stream!r}; streams are {', '.join(names) or 'none'}")
+        info = self._registry.stream_named(stream)
+        self._folder.log.refuse_if_lost()
+        return self._folder.results.late(info, self._folder.log.parts_of(late_number(info.number)))
 
     def results_of(self, compiled: CompiledQuery, parts: Sequence[ResultPart]) -> DataFrame:
         """Return the results of a query in some parts."""

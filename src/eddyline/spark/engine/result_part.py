@@ -8,6 +8,7 @@ from typing import Any
 
 from eddyline.spark.engine.batch_record import BatchRecord, read_places
 from eddyline.spark.engine.number_set import NumberSet
+from eddyline.spark.state.join_plan import late_number
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class ResultPart:
     tables
         Versions of the static tables.
     numbers
-        The queries that have results in it; rows may carry other numbers, which do not count.
+        The queries that have results in it, and the numbers of late rows of streams; rows may carry
+        other numbers, which do not count.
     files, join_files, alone, excluded
         As in `BatchRecord`.
     began_s, finished_s
@@ -60,7 +62,7 @@ class ResultPart:
             batch,
             f"batch={batch}",
             record.tables,
-            NumberSet.of(record.counts),
+            NumberSet.of([*record.counts, *map(late_number, record.late)]),
             record.files,
             record.join_files,
             record.alone,

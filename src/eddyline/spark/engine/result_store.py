@@ -21,6 +21,8 @@ from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.stored_files import alone_folder, check_files, list_written
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.spark.state.join_plan import late_number
+from eddyline.spark.state.result_writer import late_field
 from eddyline.sql.placeholders import ROWS, TABLE
 
 if TYPE_CHECKING:
@@ -227,6 +229,20 @@ class ResultStore:
             return read.select(f"{stream.field}.*", *places)
         roles = [F.col(field.name).alias(field.alias) for field in compiled.join.fields]
         return read.select(*roles, *places)
+
+    def late(self, stream: StreamInfo, parts: Sequence[ResultPart]) -> DataFrame:
+        """Return the late rows of a stream in some parts; columns that no join read are NULL."""
+        names = [(self._matches / part.folder, part) for part in parts]
+        for folder, part in names:
+            check_files(folder, part.join_files, f"micro-batch {part.batch}")
+        paths = [str(folder / name) for folder, part in names for name in part.join_files]
+        if not paths:
+            return self._spark.createDataFrame([], stream.schema)
+        struct = StructField(late_field(stream.number), stream.schema)
+        numbers = StructField(QUERIES, ArrayType(IntegerType()))
+        read = self._spark.read.options(**_READ).schema(StructType([struct, numbers]))
+        rows = read.parquet(*paths).filter(F.array_contains(QUERIES, late_number(stream.number)))
+        return rows.select(f"{late_field(stream.number)}.*")
 
     def shared_rows(self, part: ResultPart, stream: StreamInfo) -> DataFrame:
         """Return all rows of a stream in a part that are stored for all queries together."""

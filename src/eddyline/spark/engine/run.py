@@ -92,6 +92,13 @@ class Run:
         """Return the results of a query so far."""
         return self._queries.results(name)
 
+    def late(self, stream: str) -> DataFrame:
+        """Return the rows of a stream that were too late for every join that wanted them.
+
+        They have the columns that joins read and the event time; other columns are NULL.
+        """
+        return self._queries.late(stream)
+
     def process_all_available(self) -> None:
         """Wait until everything that the streams have now is processed."""
         with self._explained():

@@ -32,23 +32,12 @@ class WantedParts(abc.ABC):
         """Equal for two that make the same columns."""
 
     @abc.abstractmethod
-    def of_stem(self, stream: int, parts: Sequence[int], is_only_stem: bool) -> Column:
-        """Return the roles of one SteM that want a row.
-
-        Parameters
-        ----------
-        stream
-            Number of the stream that the SteM holds.
-        parts
-            Numbers of the roles that it serves.
-        is_only_stem
-            Whether the stream has no other SteM.
-
-        """
+    def of_stream(self, stream: int) -> Column:
+        """Return the roles that want a row of a stream, given by number."""
 
     @abc.abstractmethod
-    def is_any(self, wanted: Column) -> Column:
-        """Return whether a role wants a row, given what `of_stem` returned."""
+    def is_wanted(self, stream: int, parts: Sequence[int] | None) -> Column:
+        """Return whether one of some roles wants a row of a stream; None stands for all roles."""
 
     @abc.abstractmethod
     def bits(self, stream: int) -> tuple[int, ...]:
@@ -73,15 +62,15 @@ class ListedParts(WantedParts):
         """The name of the column."""
         return self.column
 
-    def of_stem(self, stream: int, parts: Sequence[int], is_only_stem: bool) -> Column:
-        """Return those of the numbers that stand for roles of the SteM."""
-        if is_only_stem:
-            return F.filter(self.column, lambda number: number < 0)
-        return F.array_intersect(F.col(self.column), F.array(*map(F.lit, parts)))
+    def of_stream(self, stream: int) -> Column:
+        """Return those of the numbers that stand for roles."""
+        return F.filter(self.column, lambda number: number < 0)
 
-    def is_any(self, wanted: Column) -> Column:
-        """Return whether a list has a number."""
-        return F.size(wanted) > 0
+    def is_wanted(self, stream: int, parts: Sequence[int] | None) -> Column:
+        """Return whether the list has one of the numbers."""
+        if parts is None:
+            return F.exists(self.column, lambda number: number < 0)
+        return F.arrays_overlap(F.col(self.column), F.array(*map(F.lit, parts)))
 
     def bits(self, stream: int) -> tuple[int, ...]:
         """Return nothing."""
@@ -113,17 +102,17 @@ class PartBits(WantedParts):
         """The numbers and conditions of all roles."""
         return (tuple(self._numbers.items()), tuple(self._texts.items()))
 
-    def of_stem(self, stream: int, parts: Sequence[int], is_only_stem: bool) -> Column:
-        """Return the bitmap, without the bits of other SteMs."""
-        bitmap = F.expr(self._texts[stream])
-        if is_only_stem:
-            return bitmap
-        numbers = self._numbers[stream]
-        return bitmap.bitwiseAND(F.lit(sum(1 << numbers.index(part) for part in parts)))
+    def of_stream(self, stream: int) -> Column:
+        """Return the bitmap."""
+        return F.expr(self._texts[stream])
 
-    def is_any(self, wanted: Column) -> Column:
-        """Return whether a bit is set."""
-        return wanted != 0
+    def is_wanted(self, stream: int, parts: Sequence[int] | None) -> Column:
+        """Return whether one of the bits is set."""
+        bitmap, numbers = F.expr(self._texts[stream]), self._numbers[stream]
+        if parts is not None:
+            mask = sum(1 << numbers.index(part) for part in parts)
+            bitmap = bitmap.bitwiseAND(F.lit(mask))
+        return bitmap != 0
 
     def bits(self, stream: int) -> tuple[int, ...]:
         """Return the numbers of the stream's roles, one for each bit."""

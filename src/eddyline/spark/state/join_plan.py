@@ -41,6 +41,18 @@ def owner(number: int) -> int:
     return number if number >= 0 else (-1 - number) // ROLES_MAX
 
 
+def late_number(stream: int) -> int:
+    """Return the number under which late rows of a stream are stored, beside those of queries.
+
+    Examples
+    --------
+    >>> late_number(0), late_number(3)
+    (-1, -4)
+
+    """
+    return -1 - stream
+
+
 @dataclass(frozen=True)
 class StemLayout:
     """A SteM as tasks see it: the rows of one stream, dealt out to tasks by one of its keys.
@@ -57,6 +69,8 @@ class StemLayout:
         How often the stream stands in one query at most.
     payload
         The columns that results are made of.
+    stream, time
+        Number of the stream, and its event-time column.
 
     """
 
@@ -65,6 +79,8 @@ class StemLayout:
     hashed: tuple[bool, ...]
     occurrences: int
     payload: pa.Schema
+    stream: int
+    time: str
 
 
 @dataclass(frozen=True)
@@ -77,12 +93,15 @@ class JoinPart:
         The bit in the lineage of rows.
     watermark_us
         Rows older than this are late for the query.
+    stem
+        Number of the SteM that serves it.
 
     """
 
     slot: int
     occurrence: int
     watermark_us: int
+    stem: int
 
 
 @dataclass(frozen=True)
@@ -117,6 +136,7 @@ class JoinPlan:
         By role of new rows, as a name, the names of the probes in the order to begin with.
     bits
         For each SteM, the part numbers that bits of `PARTS` stand for; empty if it is a list.
+        They are those of all roles of its stream.
 
     """
 

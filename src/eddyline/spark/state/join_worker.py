@@ -26,7 +26,7 @@ from eddyline.spark.common.side_channel import pack
 from eddyline.spark.state.compaction import limits_by_slot, merge_runs
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
-from eddyline.spark.state.result_writer import ResultWriter
+from eddyline.spark.state.result_writer import ResultWriter, write_late_rows
 from eddyline.spark.state.state_file import StateFile, write_container
 from eddyline.spark.state.stored_runs import recall, remember, to_section
 
@@ -49,6 +49,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     began = time.perf_counter()
     words = words_of(plan.queries)
     new, late = _to_runs(plan, arrivals, words)
+    late_files = _write_late(plan, arrivals, late)
     opening = time.perf_counter()
     stored = recall(plan, arrivals.task, words)
     opening_s = time.perf_counter() - opening
@@ -72,10 +73,10 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     note = JoinNote(
         tuple(added),
         removed,
-        results,
+        {**results, **late_files},
         writer.counts,
         arrivals.count,
-        {number: count for number, count in late.items() if count},
+        _count_by_stream(plan, late),
         sum(stem.counts.candidates for stem in join.stems.values()),
         sum(stem.counts.matches for stem in join.stems.values()),
         time.perf_counter() - began,
@@ -111,17 +112,37 @@ def _path_name(plan: JoinPlan, path: Path) -> str:
 
 def _to_runs(
     plan: JoinPlan, arrivals: Arrivals, words: int
-) -> tuple[dict[int, Run], dict[int, int]]:
-    """Return the rows that some query wants, by SteM, and how many were late."""
+) -> tuple[dict[int, Run], dict[int, BoolArray]]:
+    """Return the rows that some query wants, by SteM, and which rows were late."""
     new: dict[int, Run] = {}
-    late: dict[int, int] = {}
+    late: dict[int, BoolArray] = {}
     for number, rows in arrivals.rows.items():
         lineage, is_late = rows.lineage(plan, number, words)
-        late[number] = int(is_late.sum())
+        if is_late.any():
+            late[number] = is_late
         wanted = np.flatnonzero(np.logical_or.reduce([b.any(axis=1) for b in lineage.values()]))
         if len(wanted):
             new[number] = rows.to_run(plan.stems[number], lineage, wanted)
     return new, late
+
+
+def _write_late(
+    plan: JoinPlan, arrivals: Arrivals, late: Mapping[int, BoolArray]
+) -> dict[str, int]:
+    """Store late rows, so that they can be read; return the files with their sizes."""
+    files: dict[str, int] = {}
+    for number, is_late in late.items():
+        layout, rows = plan.stems[number], np.flatnonzero(is_late)
+        files |= write_late_rows(plan.results, layout, arrivals.rows[number].late(layout, rows))
+    return files
+
+
+def _count_by_stream(plan: JoinPlan, late: Mapping[int, BoolArray]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for number, is_late in late.items():
+        stream = plan.stems[number].stream
+        counts[stream] = counts.get(stream, 0) + int(is_late.sum())
+    return counts
 
 
 def _store(plan: JoinPlan, task: int, runs: Mapping[int, Run], tier: int = 0) -> StateFile:
@@ -174,21 +195,26 @@ class ArrivedRows:
     ) -> tuple[dict[int, Bitmaps], BoolArray]:
         """Return bitmaps of the queries that want each row, by occurrence, and which are late.
 
-        A row is late if it has no time, or is too old for every query that wants it.
+        A row is late if it has no time, or is too old for every query that wants it. A row that
+        several SteMs receive counts as late in the first of them.
         """
         count = len(self.rows)
         times = self.times_us.fill_null(NEVER_US).to_numpy()
         lineage: dict[int, Bitmaps] = {}
-        is_wanted, is_in_time = np.zeros((2, count), dtype=bool)
+        is_late = np.ones(count, dtype=bool)
+        first_stem = np.full(count, len(plan.stems))
         for number, rows in self._rows_by_part(plan.bits.get(stem, ())):
             part = plan.parts[number]
+            in_time = rows[times[rows] >= max(part.watermark_us, NEVER_US + 1)]
+            is_late[in_time] = False
+            first_stem[rows] = np.minimum(first_stem[rows], part.stem)
+            if part.stem != stem:
+                continue
             if part.occurrence not in lineage:
                 lineage[part.occurrence] = np.zeros((count, words), dtype=np.uint64)
-            in_time = rows[times[rows] >= max(part.watermark_us, NEVER_US + 1)]
             word, mask = bit(part.slot)
             lineage[part.occurrence][in_time, word] |= mask
-            is_wanted[rows] = is_in_time[in_time] = True
-        return lineage, is_wanted & ~is_in_time
+        return lineage, is_late & (first_stem == stem)
 
     def _rows_by_part(self, bits: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
         """Yield the numbers of roles, each with the rows that it wants."""
@@ -203,6 +229,18 @@ class ArrivedRows:
         known, starts = np.unique(numbers[by_number], return_index=True)
         for number, rows in zip(known, np.split(owners[by_number], starts[1:]), strict=True):
             yield int(number), rows
+
+    def late(self, stem: StemLayout, rows: IntArray) -> pa.StructArray:
+        """Return some rows with their stored columns and their event time."""
+        chosen = pa.array(rows)
+        stored = self.rows.field("row").take(chosen)
+        fields = list(stem.payload)
+        columns = [stored.field(field.name).cast(field.type) for field in fields]
+        if stem.time not in stem.payload.names:
+            kind = pa.timestamp("us", "UTC")
+            fields.append(pa.field(stem.time, kind))
+            columns.append(self.times_us.take(chosen).cast(kind))
+        return pa.StructArray.from_arrays(columns, fields=fields)
 
     def to_run(self, stem: StemLayout, lineage: Mapping[int, Bitmaps], wanted: IntArray) -> Run:
         """Return the wanted rows as a run."""

@@ -19,9 +19,35 @@ import pyarrow.parquet as pq
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.plan import Role
 from eddyline.operators.bitmaps import set_bits
+from eddyline.spark.state.join_plan import StemLayout, late_number
 from eddyline.spark.state.state_file import StateFileError
 
 QUERIES = "queries"
+
+
+def late_field(stream: int) -> str:
+    """Return the name of the struct that holds late rows of a stream."""
+    return f"late{stream}"
+
+
+def write_late_rows(folder: pathlib.Path, stem: StemLayout, rows: pa.StructArray) -> dict[str, int]:
+    """Store late rows of a stream in a file of their own; return its name and size.
+
+    Parameters
+    ----------
+    folder
+        Of the results of the micro-batch.
+    stem
+        The SteM that they arrived at.
+    rows
+        The rows.
+
+    """
+    numbers = pa.array([[late_number(stem.stream)]] * len(rows), pa.list_(pa.int32()))
+    columns = {QUERIES: numbers, late_field(stem.stream): rows}
+    writer = ResultFile(folder / f"join-late-{uuid.uuid4().hex[:12]}.parquet")
+    writer.write(pa.record_batch(columns))
+    return writer.close()
 
 
 class ResultWriter:
@@ -47,12 +73,11 @@ class ResultWriter:
         schemas: Mapping[str, pa.Schema],
         numbers: Mapping[int, int],
     ) -> None:
-        self._path = folder / f"join-{uuid.uuid4().hex[:12]}.parquet"
+        self._file = ResultFile(folder / f"join-{uuid.uuid4().hex[:12]}.parquet")
         self._roles = roles
         self._schemas = dict(sorted(schemas.items()))
         self._numbers = np.full(max(numbers, default=0) + 1, -1, dtype=np.int32)
         self._numbers[list(numbers)] = list(numbers.values())
-        self._writer: pq.ParquetWriter | None = None
         #: Results so far, by query number, and each counted once for all its queries.
         self.counts: dict[int, int] = {}
         self.combinations = 0
@@ -68,7 +93,7 @@ class ResultWriter:
             else:
                 columns.append(pa.nulls(len(results), pa.struct(list(schema))))
         names = [QUERIES, *self._schemas]
-        self._write_batch(pa.RecordBatch.from_arrays(columns, names))
+        self._file.write(pa.RecordBatch.from_arrays(columns, names))
 
     def _to_numbers(self, results: Combinations) -> pa.ListArray:
         """Return the numbers of the queries of each result, and count them."""
@@ -84,7 +109,27 @@ class ResultWriter:
             self.counts[int(number)] = self.counts.get(int(number), 0) + int(count) * times
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.tile(numbers, times)))
 
-    def _write_batch(self, batch: pa.RecordBatch) -> None:
+    def close(self) -> dict[str, int]:
+        """Make the file durable; return its name and size, or nothing without results."""
+        return self._file.close()
+
+
+class ResultFile:
+    """A Parquet file that is made with its first rows.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
         try:
             if self._writer is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -6,29 +6,45 @@ import pathlib
 
 import pyarrow as pa
 
-from eddyline.spark.state.join_plan import JoinPart, JoinPlan
+from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout
 from eddyline.spark.state.join_worker import ArrivedRows
 
-PARTS = {-1: JoinPart(0, 0, 10), -2: JoinPart(1, 1, 20), -3: JoinPart(65, 0, 10)}
+PARTS = {
+    -1: JoinPart(0, 0, 10, stem=0),
+    -2: JoinPart(1, 1, 20, stem=0),
+    -3: JoinPart(65, 0, 10, stem=0),
+    -4: JoinPart(2, 0, 15, stem=1),
+}
 TIMES = pa.array([5, 10, 20, None, 30], pa.int64())
-WANTED = [[-1], [-1, -2], [-2, -3], [-1], []]
+WANTED = [[-1], [-1, -2], [-2, -3], [-1], [-1]]
 
 
-def lineage(parts: pa.Array, bits: dict[int, tuple[int, ...]]) -> tuple[dict, list[bool]]:
+def lineage(
+    parts: pa.Array, bits: dict[int, tuple[int, ...]], stem: int = 0
+) -> tuple[dict, list[bool]]:
     folder = pathlib.Path()
-    plan = JoinPlan(0, 1, folder, folder, (), {}, PARTS, {}, (), {}, {}, {}, bits=bits)
-    rows = ArrivedRows(pa.array([{"k0": 1}] * 5), TIMES, parts)
-    bitmaps, is_late = rows.lineage(plan, 0, words=2)
+    stems = (StemLayout("a", (), (), 2, pa.schema([]), 0, "ts"),) * 2
+    plan = JoinPlan(0, 1, folder, folder, (), {}, PARTS, {}, stems, {}, {}, {}, bits=bits)
+    rows = ArrivedRows(pa.array([{"k0": 1}] * len(parts)), TIMES[: len(parts)], parts)
+    bitmaps, is_late = rows.lineage(plan, stem, words=2)
     return {n: own.tolist() for n, own in bitmaps.items()}, is_late.tolist()
 
 
 def test_a_row_is_late_if_it_is_too_old_for_every_query_that_wants_it() -> None:
     bitmaps, is_late = lineage(pa.array(WANTED, pa.list_(pa.int32())), {})
     assert bitmaps == {
-        0: [[0, 0], [1, 0], [0, 2], [0, 0], [0, 0]],
+        0: [[0, 0], [1, 0], [0, 2], [0, 0], [1, 0]],
         1: [[0, 0], [0, 0], [2, 0], [0, 0], [0, 0]],
     }
     assert is_late == [True, False, False, True, False]
+
+
+def test_a_row_that_several_stems_receive_is_late_in_the_first_of_them() -> None:
+    wanted = pa.array([[-1, -4], [-4], [-1, -4]], pa.list_(pa.int32()))  # times 5, 10, 20
+    _, in_first = lineage(wanted, {}, stem=0)
+    bitmaps, in_second = lineage(wanted, {}, stem=1)
+    assert (in_first, in_second) == ([True, False, False], [False, True, False])
+    assert bitmaps == {0: [[0, 0], [0, 0], [4, 0]]}
 
 
 def test_bitmaps_mean_the_same_as_lists() -> None:

@@ -23,7 +23,10 @@ from tests.unit.joins import oracle
 from tests.unit.joins.oracle import Row
 
 PAYLOAD = pa.schema([("number", pa.int64())])
-STEMS = tuple(StemLayout(name, ("k:string",), (True,), 1, PAYLOAD) for name in ("a", "b"))
+STEMS = tuple(
+    StemLayout(name, ("k:string",), (True,), 1, PAYLOAD, stream, "ts")
+    for stream, name in enumerate(("a", "b"))
+)
 ROLES = (Role(0), Role(1))
 EQUAL = (frozenset(KeyRef(role, 0) for role in ROLES),)
 
@@ -62,7 +65,7 @@ class Engine:
             queries,
             identities,
             {
-                part_number(n, role): JoinPart(slots[n], 0, watermark_us)
+                part_number(n, role): JoinPart(slots[n], 0, watermark_us, role)
                 for n in windows_us
                 for role in range(2)
             },

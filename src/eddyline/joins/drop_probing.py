@@ -41,6 +41,9 @@ from eddyline.operators.bitmaps import bitmap_of, overlap
 SLICE_ROWS_MIN = 1 << 9
 SLICE_ROWS_MAX = 1 << 13
 STEADY_SLICES = 8
+# Matches of a slice are in memory at once: rows that have many partners come in small slices.
+MATCHES_MAX = 1 << 17
+SLICE_ROWS_LEAST = 1 << 5
 
 
 @dataclass
@@ -65,6 +68,7 @@ class DropProbing:
     words: int
     routes: ProbeRoutes
     _slice_rows: int = SLICE_ROWS_MIN
+    _rows_max: int = SLICE_ROWS_MIN
     _steady_slices: int = 0
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
 
@@ -105,11 +109,14 @@ class DropProbing:
         begin = 0
         while begin < len(wanted):
             # Every class has as many rows of a slice as there would be without classes.
-            rows = wanted[begin : begin + self._slice_rows * self.routes.classes]
+            slice_rows = min(self._slice_rows * self.routes.classes, self._rows_max)
+            rows = wanted[begin : begin + slice_rows]
             begin += len(rows)
             has_drifted = False
+            candidates = 0
             for group in self.routes.deal(rows):
                 counts = self._run_slice(stems, group, emit)
+                candidates += int(counts.candidates.sum())
                 sample = group.rows[group.order.sample(len(group.rows))]
                 drops = self._profile(stems, sample) if len(sample) else None
                 has_drifted |= self.routes.learn(group, counts, drops)
@@ -118,6 +125,7 @@ class DropProbing:
                 self.routes.add_profile(profiled, self._profile(stems, profiled))
             self.routes.conclude()
             self._resize_slices(is_steady=not has_drifted)
+            self._rows_max = max(SLICE_ROWS_LEAST, MATCHES_MAX * len(rows) // max(candidates, 1))
         self.routes.end()
 
     def _resize_slices(self, is_steady: bool) -> None:
@@ -129,9 +137,8 @@ class DropProbing:
             self._steady_slices = 0
             self._slice_rows = min(2 * self._slice_rows, SLICE_ROWS_MAX)
 
-    def begin_with(self, order: Sequence[int]) -> None:
-        """Begin with an order that was learnt before, and hold it to be steady."""
-        self.routes.default.begin_with(order)
+    def hold_steady(self) -> None:
+        """Begin with large slices, as the order of probes was learnt before."""
         self._slice_rows = SLICE_ROWS_MAX
 
     def _run_slice(

@@ -22,6 +22,18 @@ from eddyline.ordering import Policy, Tickets
 WINDOW_SLICES = 4
 
 
+class JoinWords:
+    """Names what events are about; a join that knows better names has a subclass."""
+
+    def role(self, role: Role) -> str:
+        """Return a role in words."""
+        return role_words(role)
+
+    def path(self, path: Path) -> str:
+        """Return a path in words; paths of a tree that differ have different words."""
+        return path_words(path)
+
+
 class Join:
     """Joins micro-batches for many queries over the same streams.
 
@@ -41,6 +53,8 @@ class Join:
     routes
         Orders and classes that a join of the same queries has learnt, by role; used and changed
         further where the join tree is the same.
+    words
+        Names roles and paths; routes are taken over only where the names are the same.
 
     """
 
@@ -52,8 +66,9 @@ class Join:
         seed: int | None = None,
         classes: MeshOptions | None = PROBE_CLASSES,
         routes: Mapping[Role, ProbeRoutes] | None = None,
+        words: JoinWords | None = None,
     ) -> None:
-        words = words_of(queries)
+        words, bitmap_words = words or JoinWords(), words_of(queries)
         roles = sorted({role for query in queries for role in query.roles})
         self.stems = {role.stream: SteM([]) for role in roles} | dict(stems or {})
         self._trees: list[DropProbing] = []
@@ -61,9 +76,10 @@ class Join:
         for role in roles:
             nodes, cyclic = merge_trees([q for q in queries if role in q.roles], role)
             if nodes:
-                names = tuple(path_words(node.path) for node in nodes)
+                names = tuple(words.path(node.path) for node in nodes)
                 known = (routes or {}).get(role)
-                if known is None or known.names != names:
+                is_known = known is not None and known.names == names
+                if known is None or not is_known:
                     order = ProbeOrder(
                         policy or Tickets(window_batches=WINDOW_SLICES),
                         [node.parent for node in nodes],
@@ -71,9 +87,12 @@ class Join:
                         seed,
                     )
                     finder = None if classes is None else ClassFinder(classes, seed)
-                    known = ProbeRoutes(role_words(role), names, order, finder, seed)
-                self._trees.append(DropProbing(role, nodes, words, known))
-            self._cyclic += [CyclicProbing(role, own, words) for own in same_shape(cyclic)]
+                    known = ProbeRoutes(words.role(role), names, order, finder, seed)
+                tree = DropProbing(role, nodes, bitmap_words, known)
+                if is_known:
+                    tree.hold_steady()
+                self._trees.append(tree)
+            self._cyclic += [CyclicProbing(role, own, bitmap_words) for own in same_shape(cyclic)]
 
     def run(self, new: Mapping[int, Run], emit: Callable[[Combinations], None]) -> None:
         """Join the rows of a micro-batch with each other and with all earlier ones; keep them.
@@ -106,7 +125,8 @@ class Join:
         """Begin with orders that were learnt before; what is not in a tree is left out of them."""
         for tree in self._trees:
             if orders.get(tree.root):
-                tree.begin_with(_to_order(orders[tree.root], tree.nodes))
+                tree.routes.default.begin_with(_to_order(orders[tree.root], tree.nodes))
+                tree.hold_steady()
 
     def routes(self) -> dict[Role, ProbeRoutes]:
         """Return the orders and classes of each role, for a later join of the same queries."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eddyline.errors import EngineError
 from eddyline.journal.events import QueryPaused
+from eddyline.ordering import Tickets
 from eddyline.report.run import MicroBatch
 from eddyline.spark.engine.arbiter import Arbiter
 from eddyline.spark.engine.batch_record import BatchRecord
@@ -66,7 +67,11 @@ class BatchRunner:
         streams, stop = registry.streams(), self._raise_if_stopping
         self._event_times = EventTimes(streams, folder.log.state.newest_us)
         containers = folder.log.state.containers.values()
-        self._joins = JoinRunner(streams, folder.path, containers, tasks, folder.note)
+        # Joins have tickets of their own, which forget faster.
+        policy = None if isinstance(planner.policy, Tickets) else planner.policy
+        self._joins = JoinRunner(
+            streams, folder.path, containers, tasks, folder.note, policy, planner.seed
+        )
         self._matcher = Matcher(
             queries,
             planner,

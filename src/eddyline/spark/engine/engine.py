@@ -53,9 +53,9 @@ class Engine:
     path
         A folder that this process and Spark can both read and write; made if it does not exist.
     policy
-        Decides the order in which rows visit the operators that queries share: "tickets",
-        "as_written", "agreedy", "sweep", "independent", "local_swaps", "lottery", or a `Policy`
-        object. Every worker's eddy learns with a copy of its own.
+        Decides the order in which rows visit the operators that queries share, and in which rows
+        of joins ask for partners: "tickets", "as_written", "agreedy", "sweep", "independent",
+        "local_swaps", "lottery", or a `Policy` object. Every worker learns with a copy of its own.
     seed
         For whatever is drawn at random.
     repair

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from eddyline.fabric.shared.slots import Slots
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.ordering import Policy
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.exchange import Exchange, StemExchange
 from eddyline.spark.engine.join_key import JoinKey
@@ -59,11 +60,22 @@ class JoinPlanner:
         The folder of the engine.
     tasks
         Number of tasks, unless rows are stored that were dealt out to another number.
+    policy, seed
+        Decides in which order rows ask SteMs, None for the default; for whatever it draws.
 
     """
 
-    def __init__(self, streams: Sequence[StreamInfo], folder: pathlib.Path, tasks: int) -> None:
+    def __init__(
+        self,
+        streams: Sequence[StreamInfo],
+        folder: pathlib.Path,
+        tasks: int,
+        policy: Policy | None = None,
+        seed: int | None = None,
+    ) -> None:
         self._tasks = tasks
+        self._policy = policy
+        self._seed = seed
         self._streams = {stream.name: stream for stream in streams}
         self._folder = folder
         self._slots = Slots()
@@ -140,6 +152,8 @@ class JoinPlanner:
             needed,
             dict(self.orders),
             {own.number: wanted.bits(own.stream.number) for own in exchanges},
+            self._policy,
+            self._seed,
         )
         numbers = tuple(map(tuple, part_numbers))
         exchange = Exchange(tuple(exchanges), wanted, numbers, plan.tasks)

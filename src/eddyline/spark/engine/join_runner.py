@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from eddyline.journal import Event
-from eddyline.journal.events import ProbeOrderChanged
+from eddyline.journal.events import ProbeOrderChanged, event_from_dict
+from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
@@ -46,6 +47,8 @@ class JoinRunner:
         Number of tasks.
     note
         Writes a decision into the journal.
+    policy, seed
+        Decides in which order rows ask SteMs, None for the default; for whatever it draws.
 
     """
 
@@ -56,10 +59,12 @@ class JoinRunner:
         containers: Iterable[Mapping[str, Any]],
         tasks: int,
         note: Callable[[Event], None],
+        policy: Policy | None = None,
+        seed: int | None = None,
     ) -> None:
         self._streams = streams
         self._note = note
-        self._planner = JoinPlanner(streams, folder, tasks)
+        self._planner = JoinPlanner(streams, folder, tasks, policy, seed)
         self._exchange: Exchange | None = None
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
@@ -127,6 +132,8 @@ class JoinRunner:
 
     def _learn(self, note: JoinNote) -> None:
         """Keep the orders of probes for the next micro-batch; write changes into the journal."""
+        for plain in note.events:
+            self._note(event_from_dict(plain))
         for role, order in note.orders.items():
             before = self._planner.orders.get(role)
             if before is not None and set(before) == set(order) and before != order:

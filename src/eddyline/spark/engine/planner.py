@@ -133,9 +133,9 @@ class EddyPlanner:
         self._streams = list(streams)
         self._crossings = crossings
         self.routes = routes
-        self._policy = policy
+        self.policy = policy
         self._session = session
-        self._seed = seed
+        self.seed = seed
         self._version = 0
         self._last: tuple[_PlanInput, BatchPlan] | None = None
         self._histories = [StreamHistory() for _ in streams]
@@ -194,10 +194,10 @@ class EddyPlanner:
             self._run_id,
             self._version,
             tuple(stream_plans),
-            self._policy,
+            self.policy,
             self._session.timezone,
             self._session.binary_as_bytes,
-            self._seed,
+            self.seed,
         )
         return BatchPlan(
             make_udf(eddy_plan)(*arguments),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,8 @@ class JoinNote:
         By role of new rows, the names of the probes in their order at the end.
     combinations
         Results, each counted once for all its queries.
+    events
+        Changes of classes of rows, as plain values.
 
     """
 
@@ -46,6 +48,7 @@ class JoinNote:
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     opening_s: float = 0.0
     combinations: int = 0
+    events: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -62,6 +65,7 @@ class JoinNote:
             "orders": {role: list(order) for role, order in self.orders.items()},
             "opening_s": self.opening_s,
             "combinations": self.combinations,
+            "events": list(self.events),
         }
 
     @classmethod
@@ -80,6 +84,7 @@ class JoinNote:
             {role: tuple(order) for role, order in plain["orders"].items()},
             plain["opening_s"],
             plain["combinations"],
+            plain["events"],
         )
 
     @classmethod
@@ -106,6 +111,7 @@ class JoinNote:
             {role: order for note in listed for role, order in note.orders.items()},
             sum(note.opening_s for note in listed),
             sum(note.combinations for note in listed),
+            [event for note in listed for event in note.events],
         )
 
 

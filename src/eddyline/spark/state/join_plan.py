@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eddyline.joins.plan import JoinQuery, Role
+from eddyline.ordering import Policy
 from eddyline.spark.state.state_file import StateFile
 
 #: A number for each role of a query is needed where rows carry the queries that want them.
@@ -137,6 +138,8 @@ class JoinPlan:
     bits
         For each SteM, the part numbers that bits of `PARTS` stand for; empty if it is a list.
         They are those of all roles of its stream.
+    policy, seed
+        Decides in which order rows ask SteMs, None for the default; for whatever it draws.
 
     """
 
@@ -154,6 +157,8 @@ class JoinPlan:
     needed_since_us: Mapping[int, int]
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    policy: Policy | None = None
+    seed: int | None = None
 
     def role_name(self, role: Role) -> str:
         """Return a name for a role that means the same in other plans."""

@@ -16,16 +16,17 @@ import pyarrow as pa
 
 from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.join import Join
-from eddyline.joins.join_tree import Path
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import words_of
 from eddyline.joins.run import Run
 from eddyline.joins.stem import SteM
+from eddyline.journal.events import ProbeOrderChanged
 from eddyline.operators.bitmaps import WORD_BITS, bit
 from eddyline.spark.common.side_channel import pack
 from eddyline.spark.state.compaction import limits_by_slot, merge_runs
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
+from eddyline.spark.state.probe_memory import PlanWords, keep_routes, recall_routes
 from eddyline.spark.state.result_writer import ResultWriter, write_late_rows
 from eddyline.spark.state.state_file import StateFile, write_container
 from eddyline.spark.state.stored_runs import recall, remember, to_section
@@ -57,12 +58,15 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         number: SteM([runs[number] for runs in stored.values() if number in runs])
         for number in range(len(plan.stems))
     }
-    join = Join(plan.queries, stems)
-    _begin_as_planned(join, plan)
+    learnt = recall_routes(plan)
+    join = Join(plan.queries, stems, plan.policy, plan.seed, routes=learnt, words=PlanWords(plan))
+    if learnt is None:
+        _begin_as_planned(join, plan)
     schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
     numbers = {slot: key[0] for slot, key in plan.slot_keys.items()}
     writer = ResultWriter(plan.results, plan.role_fields, schemas, numbers)
     join.run(new, writer.write)
+    keep_routes(plan, join.routes())
     results = writer.close()
     added = [_store(plan, arrivals.task, new)] if new else []
     removed = plan.merges.get(arrivals.task, ())
@@ -81,33 +85,24 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         sum(stem.counts.matches for stem in join.stems.values()),
         time.perf_counter() - began,
         {
-            plan.role_name(role): tuple(_path_name(plan, path) for path in order)
+            plan.role_name(role): tuple(map(PlanWords(plan).path, order))
             for role, order in join.orders().items()
         },
         opening_s,
         writer.combinations,
+        [event.to_dict() for event in join.take_events() if type(event) is not ProbeOrderChanged],
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
 
 
 def _begin_as_planned(join: Join, plan: JoinPlan) -> None:
     """Let new rows ask SteMs in the order that the last micro-batch ended with."""
-    orders = {}
+    orders, words = {}, PlanWords(plan)
     for role, order in join.orders().items():
-        paths = {_path_name(plan, path): path for path in order}
+        paths = {words.path(path): path for path in order}
         planned = plan.orders.get(plan.role_name(role), ())
         orders[role] = [paths[name] for name in planned if name in paths]
     join.begin_with(orders)
-
-
-def _path_name(plan: JoinPlan, path: Path) -> str:
-    """Return a name for the probes that lead to a SteM that means the same in other plans."""
-    steps = []
-    for step in path:
-        keys = plan.stems[step.role.stream].keys
-        searched = ", ".join(keys[column] for column in step.pattern)
-        steps.append(f"{plan.role_name(step.role)} by {searched}")
-    return " > ".join(steps)
 
 
 def _to_runs(

@@ -6,13 +6,15 @@ import json
 import pathlib
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
-from eddyline.spark.state import compaction, stored_runs
+from eddyline.joins.probe_routes import ProbeRoutes
+from eddyline.spark.state import compaction, join_worker, probe_memory, stored_runs
 from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
@@ -36,7 +38,7 @@ class Engine:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        (folder / "state").mkdir()
+        (folder / "state").mkdir(parents=True)
         self.state = JoinState(folder / "state")
         self.batch = 0
         self.notes: list[JoinNote] = []
@@ -224,7 +226,42 @@ def test_damaged_and_missing_containers_are_named(
 def test_a_task_reports_its_orders_of_probes(tmp_path: pathlib.Path) -> None:
     engine = Engine(tmp_path)
     engine.run({0: [Row(1, 0, (1,), 1, {0: frozenset([5])})]}, {5: 100}, {5: 0})
-    assert engine.notes[0].orders == {"a": ("b by k:string",), "b": ("a by k:string",)}
+    assert engine.notes[0].orders == {
+        "a": ("b by k:string = k:string",),
+        "b": ("a by k:string = k:string",),
+    }
+
+
+def test_a_worker_goes_on_with_what_it_learnt_of_a_join(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[dict[Role, ProbeRoutes] | None] = []
+    recall = join_worker.recall_routes
+
+    def recalling(plan: JoinPlan) -> dict[Role, ProbeRoutes] | None:
+        used.append(recall(plan))
+        return used[-1]
+
+    monkeypatch.setattr(join_worker, "recall_routes", recalling)
+    rows = {0: [Row(1, 0, (1,), 1, {0: frozenset([5])})]}
+    engine, other = Engine(tmp_path / "one"), Engine(tmp_path / "other")
+    for each in (engine, engine, other):
+        each.run(rows, {5: 100}, {5: 0})
+    assert used[0] is None
+    assert used[1] is not None
+    assert {role: own.names for role, own in used[1].items()} == {
+        Role(0): ("b by k:string = k:string",),
+        Role(1): ("a by k:string = k:string",),
+    }
+    assert used[2] is None  # another engine
+    assert probe_memory.recall_routes(renamed(engine)) is None
+
+
+def renamed(engine: Engine) -> JoinPlan:
+    """Return a plan of the same engine in which the numbers stand for other streams."""
+    stems = tuple(replace(stem, name=f"other {stem.name}") for stem in STEMS)
+    folder = engine.folder
+    return JoinPlan(9, 1, folder / "state", folder, (), {}, {}, {}, stems, {}, {}, {})
 
 
 def test_another_layout_of_files_is_refused(tmp_path: pathlib.Path) -> None:

@@ -42,7 +42,7 @@ SLICE_ROWS_MIN = 1 << 9
 SLICE_ROWS_MAX = 1 << 13
 STEADY_SLICES = 8
 # Matches of a slice are in memory at once: rows that have many partners come in small slices.
-MATCHES_MAX = 1 << 17
+MATCHES_MAX = 1 << 16
 SLICE_ROWS_LEAST = 1 << 5
 
 
@@ -68,7 +68,7 @@ class DropProbing:
     words: int
     routes: ProbeRoutes
     _slice_rows: int = SLICE_ROWS_MIN
-    _rows_max: int = SLICE_ROWS_MIN
+    _rows_max: int = SLICE_ROWS_LEAST
     _steady_slices: int = 0
     _expansions: dict[tuple[int, ...], ExpansionNode] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import random
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eddyline import Engine, EngineError, QueryError
+from eddyline.journal.events import StreamIdle
 
 SCHEMA = "ts timestamp, room string, k bigint, v int"
 Rows = list[tuple[str, str | None, int | None, int]]
@@ -263,3 +265,26 @@ def test_rows_expire_and_damaged_state_is_named(
         run = again.start(trigger="available now")
         with pytest.raises(EngineError, match="which micro-batch 2 wrote, is damaged"):
             run.process_all_available()
+
+
+def test_joins_go_on_without_a_stream_that_stands_still(
+    spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
+) -> None:
+    del sources["noise"]
+    with Engine(spark, tmp_path / "engine", seed=1) as engine:
+        for name, source in sources.items():
+            idle = "1 millisecond" if name == "temp" else None
+            engine.stream(name, source.stream(), time="ts", idle=idle)
+        engine.query("two", f"{TWO} WINDOW 10 SECONDS")
+        arrivals = [{"light": 0, "temp": 0}, {"light": 100}, {"light": 200, "temp": 5}]
+        for arrived in arrivals:
+            for name, number in arrived.items():
+                sources[name].add([(second(number), "hall", 1, 9)])
+            run = engine.start(trigger="available now")
+            run.process_all_available()
+            time.sleep(0.01)
+        assert engine.results("two").count() == 1
+        assert [row.v for row in run.late("temp").collect()] == [9]
+        (entry,) = run.journal().of(StreamIdle)
+        assert "temp is idle" in entry.event.sentence()
+        assert "00:01:40" in entry.event.sentence()

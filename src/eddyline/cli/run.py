@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEYS: dict[str, set[str]] = {
     "the file": {"path", "trigger", "spark", "streams", "tables", "functions", "queries"},
-    "stream": {"format", "schema", "options", "time", "delay"},
+    "stream": {"format", "schema", "options", "time", "delay", "idle"},
     "table": {"format", "schema", "options"},
     "query": {"sql", "sink"},
     "sink": {"format", "options", "mode"},
@@ -104,7 +104,8 @@ def register(
     spark = engine.spark
     for name, settings in description["streams"].items():
         frame = _load(spark.readStream, settings, file, f"stream {name!r}")
-        engine.stream(name, frame, settings.get("time"), settings.get("delay"))
+        times = [settings.get(key) for key in ("time", "delay", "idle")]
+        engine.stream(name, frame, *times)
     for name, settings in description.get("tables", {}).items():
         engine.table(name, _load(spark.read, settings, file, f"table {name!r}"))
     for name, target in description.get("functions", {}).items():

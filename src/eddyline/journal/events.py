@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -706,6 +707,29 @@ class BatchLost(Event):
     def sentence(self) -> str:
         """Return the event as one line for people."""
         return f"results of a micro-batch are lost: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamIdle(Event):
+    """A stream has had no rows for longer than it may; joins go on without waiting for it.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    newest_us
+        Event time that it now counts as having reached, in microseconds since 1970.
+
+    """
+
+    stream: str
+    newest_us: int
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        reached = datetime.timedelta(microseconds=self.newest_us)
+        when = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + reached
+        return f"stream {self.stream} is idle: joins go on as if it had reached {when.isoformat()}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pathlib
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eddyline.errors import EngineError
 from eddyline.spark.engine.atomic_file import (
@@ -73,16 +73,27 @@ class BatchLog:
 
     # --- micro-batches -----------------------------------------------------------------------
 
-    def begin(self, batch: int, version: int, tables: dict[str, int], offsets: str) -> BatchRecord:
-        """Record that a micro-batch begins; return the versions it must be run with."""
+    def begin(
+        self,
+        batch: int,
+        version: int,
+        tables: dict[str, int],
+        offsets: str,
+        idle: Sequence[str] = (),
+    ) -> BatchRecord:
+        """Record that a micro-batch begins; return the versions it must be run with.
+
+        If it began before, what was recorded then counts, also which streams were idle.
+        """
         path = self._begun(batch)
         begun = read_checked(path)
         if begun is None:
-            begun = {"version": version, "tables": tables, "offsets": offsets}
+            begun = {"version": version, "tables": tables, "offsets": offsets, "idle": list(idle)}
             write_atomically(path, begun)
         try:
             record = BatchRecord(int(begun["version"]), begun["tables"])
             record.offsets = begun.get("offsets", "")
+            record.idle = list(begun.get("idle", ()))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise DamagedFileError(
                 f"{path} is damaged; delete it if micro-batch {batch} was never run before, else "

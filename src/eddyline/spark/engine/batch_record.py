@@ -40,6 +40,8 @@ class BatchRecord:
         When it was finished, in seconds since 1970.
     late
         Rows of streams that were too late to be joined, by number of the stream.
+    idle
+        Streams that joins did not wait for.
 
     """
 
@@ -57,6 +59,7 @@ class BatchRecord:
     excluded: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     finished_s: float = 0.0
     late: dict[int, int] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from eddyline.errors import EngineError
-from eddyline.journal.events import QueryPaused
+from eddyline.journal.events import QueryPaused, StreamIdle
 from eddyline.ordering import Tickets
 from eddyline.report.run import MicroBatch
 from eddyline.spark.engine.arbiter import Arbiter
@@ -123,8 +123,9 @@ class BatchRunner:
     def _run_unfinished(self, df: DataFrame, batch: int, offsets: str) -> None:
         folder, began = self._folder, time.perf_counter()
         versions = folder.catalogue.version, self._registry.table_versions()
-        record = folder.log.begin(batch, *versions, offsets)
+        record = folder.log.begin(batch, *versions, offsets, self._event_times.idle())
         self._check_same_rows(batch, record, offsets)
+        self._skip_idle(record)
         outcome = self._matcher.match(df, batch, record)
         note, failures = outcome.note, dict(outcome.failures)
         record.rows, record.files = note.eddy.rows, outcome.files
@@ -159,6 +160,15 @@ class BatchRunner:
             )
         )
         self._planner.routes.learn(df, record.rows, seconds, outcome.groups)
+
+    def _skip_idle(self, record: BatchRecord) -> None:
+        """Let joins go on without streams that stand still."""
+        if record.idle:
+            running = self._queries.running_at(record.version)
+            joined = [compiled.query.streams for compiled in running]
+            for stream in self._event_times.skip_ahead(record.idle, joined):
+                newest_us = self._event_times.newest_us[stream]
+                self._folder.note(StreamIdle(stream=stream, newest_us=newest_us))
 
     def _raise_if_stopping(self, error: BaseException) -> None:
         """Blame no query for what a stop interrupted; the micro-batch will be run again."""

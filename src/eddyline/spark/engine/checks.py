@@ -184,3 +184,15 @@ kept, such as "7 days" or "12 hours"
             f'"7 days" or "12 hours"'
         )
     return int(parsed[1]) * _UNIT_US[parsed[2]] / 10**6
+
+
+def read_idle_us(name: str, time: str | None, idle: str | None) -> int | None:
+    """Return after which time without rows a stream counts as idle, in microseconds."""
+    if idle is None:
+        return None
+    if time is None:
+        raise EngineError(f"stream {name!r}: idle= needs a time column; give time=")
+    parsed = _DELAY.fullmatch(idle)
+    if parsed is None or int(parsed[1]) == 0:
+        raise EngineError(f'stream {name!r}: cannot read idle={idle!r}; write "5 minutes"')
+    return int(parsed[1]) * _UNIT_US[parsed[2]]

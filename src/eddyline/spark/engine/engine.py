@@ -131,7 +131,12 @@ class Engine:
     # --- what queries may name ---------------------------------------------------------------
 
     def stream(
-        self, name: str, df: DataFrame, time: str | None = None, delay: str | None = None
+        self,
+        name: str,
+        df: DataFrame,
+        time: str | None = None,
+        delay: str | None = None,
+        idle: str | None = None,
     ) -> None:
         """Register a stream.
 
@@ -145,11 +150,15 @@ class Engine:
             The event-time column; the report then shows how many rows were late.
         delay
             How late a row may be, for example "10 seconds".
+        idle
+            After which time without rows joins no longer wait for the stream, for example
+            "5 minutes". Without it, a join keeps rows of other streams as long as this one stands
+            still. Rows that come after all are late if they are older than those waited for.
 
         """
         with self._lock:
             self._check_stopped(f"registering the stream {name!r}")
-            self._registry.add_stream(name, df, time, delay)
+            self._registry.add_stream(name, df, time, delay, idle)
             self._planner = None
 
     def table(self, name: str, df: DataFrame) -> None:

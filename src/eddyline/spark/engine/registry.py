@@ -21,6 +21,7 @@ from eddyline.spark.engine.checks import (
     check_name,
     check_schema,
     read_delay_us,
+    read_idle_us,
     read_schema,
 )
 from eddyline.spark.engine.fingerprint import fingerprint
@@ -61,7 +62,14 @@ class Registry:
 
     # --- registration ------------------------------------------------------------------------
 
-    def add_stream(self, name: str, df: DataFrame, time: str | None, delay: str | None) -> None:
+    def add_stream(
+        self,
+        name: str,
+        df: DataFrame,
+        time: str | None,
+        delay: str | None,
+        idle: str | None = None,
+    ) -> None:
         """Register a stream; refuse one that differs from the catalogue."""
         check_name(name, "stream")
         check_free(name, "stream", [*self._catalogue.streams, *self._catalogue.tables])
@@ -79,6 +87,7 @@ class Registry:
         self.settings.check(df.sparkSession)
         check_columns(name, df.columns)
         delay_us = read_delay_us(name, df.schema, time, delay)
+        idle_us = read_idle_us(name, time, idle)
         schema = json.loads(df.schema.json())
         known = self._catalogue.streams.get(name)
         if known is not None:
@@ -86,7 +95,7 @@ class Registry:
             schema = known.schema  # it may differ in what does not matter, such as nullability
         self._catalogue.set_stream(name, StreamEntry(schema, time, delay_us))
         info = StreamInfo(
-            self._number_of(name), name, df.schema, self.settings.timezone, time, delay_us
+            self._number_of(name), name, df.schema, self.settings.timezone, time, delay_us, idle_us
         )
         self._streams[name] = (info, df)
 

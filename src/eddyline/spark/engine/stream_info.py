@@ -35,6 +35,8 @@ class StreamInfo:
         Time zone of the session.
     time, delay_us
         The event-time column, and how late a row may be.
+    idle_us
+        After which time without rows joins no longer wait for it; None for never.
 
     """
 
@@ -44,6 +46,7 @@ class StreamInfo:
     timezone: str
     time: str | None = None
     delay_us: int = 0
+    idle_us: int | None = None
 
     @property
     def field(self) -> str:

@@ -733,6 +733,35 @@ class StreamIdle(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JoinTaskSkewed(Event):
+    """One join task has many more rows than the others.
+
+    Parameters
+    ----------
+    stem
+        The state that most of its rows go to.
+    key, key_rows
+        The key that most of them have, and how many do.
+    task_rows, rows
+        Rows of the task, and of all tasks.
+
+    """
+
+    stem: str
+    key: str
+    key_rows: int
+    task_rows: int
+    rows: int
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return (
+            f"one join task has {self.task_rows:,} of {self.rows:,} rows: {self.key_rows:,} of "
+            f"{self.stem} have the key {self.key}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TidyingFailed(Event):
     """Files of an engine could not be merged or replaced by a snapshot; it will be tried again.
 

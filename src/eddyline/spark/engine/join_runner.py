@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from eddyline.journal import Event
-from eddyline.journal.events import ProbeOrderChanged, event_from_dict
+from eddyline.journal.events import JoinTaskSkewed, ProbeOrderChanged, event_from_dict
 from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
@@ -28,6 +28,8 @@ from eddyline.spark.state.state_file import StateFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: A task is much larger than others if it has so many times the rows that it would have of all.
+SKEW_MIN = 1.5
 #: Watermark of a stream from which nothing was read yet.
 _NEVER_US = -(2**62)
 
@@ -66,6 +68,8 @@ class JoinRunner:
         self._note = note
         self._planner = JoinPlanner(streams, folder, tasks, policy, seed)
         self._exchange: Exchange | None = None
+        #: Keys that were reported because most rows of a task have them.
+        self._heavy: set[tuple[str, str]] = set()
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
         self.state.apply(map(StateFile.from_dict, containers), ())
@@ -111,6 +115,7 @@ class JoinRunner:
         notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
         note = JoinNote.merge(notes)
         self._learn(note)
+        self._report_skew(note, planned.plan.tasks)
         return note, list(planned.expired)
 
     def numbers(self, note: JoinNote) -> JoinNumbers:
@@ -129,6 +134,23 @@ class JoinRunner:
             self.state.bytes,
             len(self.state),
         )
+
+    def _report_skew(self, note: JoinNote, tasks: int) -> None:
+        """Write into the journal, once for each key, that a task has most of the rows."""
+        for task, heavy in note.heavy.items():
+            rows = note.task_rows[task]
+            is_known = (heavy.stem, heavy.key) in self._heavy
+            if tasks > 1 and not is_known and rows * tasks > SKEW_MIN * note.rows:
+                self._heavy.add((heavy.stem, heavy.key))
+                self._note(
+                    JoinTaskSkewed(
+                        stem=heavy.stem,
+                        key=heavy.key,
+                        key_rows=heavy.rows,
+                        task_rows=rows,
+                        rows=note.rows,
+                    )
+                )
 
     def _learn(self, note: JoinNote) -> None:
         """Keep the orders of probes for the next micro-batch; write changes into the journal."""

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from eddyline.spark.state.state_file import StateFile
+
+
+class HeavyKey(NamedTuple):
+    """The key that most rows of a large task have.
+
+    Parameters
+    ----------
+    stem
+        Name of the SteM.
+    key
+        Its value, as text.
+    rows
+        Rows that have it.
+
+    """
+
+    stem: str
+    key: str
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -33,6 +52,10 @@ class JoinNote:
         Results, each counted once for all its queries.
     events
         Changes of classes of rows, as plain values.
+    task_rows
+        Rows received, by task.
+    heavy
+        By task, the key that most of its rows have; only of large tasks.
 
     """
 
@@ -49,6 +72,8 @@ class JoinNote:
     opening_s: float = 0.0
     combinations: int = 0
     events: Sequence[Mapping[str, Any]] = ()
+    task_rows: Mapping[int, int] = field(default_factory=dict)
+    heavy: Mapping[int, HeavyKey] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -66,6 +91,8 @@ class JoinNote:
             "opening_s": self.opening_s,
             "combinations": self.combinations,
             "events": list(self.events),
+            "task_rows": {str(task): rows for task, rows in self.task_rows.items()},
+            "heavy": {str(task): list(key) for task, key in self.heavy.items()},
         }
 
     @classmethod
@@ -85,6 +112,8 @@ class JoinNote:
             plain["opening_s"],
             plain["combinations"],
             plain["events"],
+            {int(task): rows for task, rows in plain["task_rows"].items()},
+            {int(task): HeavyKey(*key) for task, key in plain["heavy"].items()},
         )
 
     @classmethod
@@ -112,6 +141,8 @@ class JoinNote:
             sum(note.opening_s for note in listed),
             sum(note.combinations for note in listed),
             [event for note in listed for event in note.events],
+            _sum(note.task_rows for note in listed),
+            {task: key for note in listed for task, key in note.heavy.items()},
         )
 
 

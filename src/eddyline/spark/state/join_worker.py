@@ -24,7 +24,7 @@ from eddyline.journal.events import ProbeOrderChanged
 from eddyline.operators.bitmaps import WORD_BITS, bit
 from eddyline.spark.common.side_channel import pack
 from eddyline.spark.state.compaction import limits_by_slot, merge_runs
-from eddyline.spark.state.join_note import JoinNote
+from eddyline.spark.state.join_note import HeavyKey, JoinNote
 from eddyline.spark.state.join_plan import JoinPlan, StemLayout
 from eddyline.spark.state.probe_memory import PlanWords, keep_routes, recall_routes
 from eddyline.spark.state.result_writer import ResultWriter, write_late_rows
@@ -33,6 +33,8 @@ from eddyline.spark.state.stored_runs import recall, remember, to_section
 
 #: Columns of the rows that tasks receive; those of a SteM are in a struct named by `stem_field`.
 TASK, STEM, TIME, PARTS = "task", "stem", "time_us", "parts"
+#: A task with fewer rows has no key that is worth reporting.
+HEAVY_ROWS_MIN = 10_000
 #: Stands for no event time.
 NEVER_US = -(2**63)
 
@@ -91,6 +93,8 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         opening_s,
         writer.combinations,
         [event.to_dict() for event in join.take_events() if type(event) is not ProbeOrderChanged],
+        {arrivals.task: arrivals.count},
+        arrivals.heavy_key(plan),
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
 
@@ -296,3 +300,12 @@ class Arrivals:
             for number, given in chunks.items()
         }
         return cls(task, count, rows_by_stem)
+
+    def heavy_key(self, plan: JoinPlan) -> dict[int, HeavyKey]:
+        """Return the key that most rows have, if there are many rows."""
+        if self.count < HEAVY_ROWS_MIN:
+            return {}
+        number = max(self.rows, key=lambda own: len(self.rows[own].rows))
+        keys = self.rows[number].rows.field("k0")  # the one that decides the task, if any does
+        most = keys.value_counts().sort(order="descending", by="counts")[0].as_py()
+        return {self.task: HeavyKey(plan.stems[number].name, str(most["values"]), most["counts"])}

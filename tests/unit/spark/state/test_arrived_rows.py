@@ -6,8 +6,9 @@ import pathlib
 
 import pyarrow as pa
 
+from eddyline.spark.state.join_note import HeavyKey
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout
-from eddyline.spark.state.join_worker import ArrivedRows
+from eddyline.spark.state.join_worker import Arrivals, ArrivedRows
 
 PARTS = {
     -1: JoinPart(0, 0, 10, stem=0),
@@ -52,3 +53,15 @@ def test_bitmaps_mean_the_same_as_lists() -> None:
     bits = [sum(1 << numbers.index(part) for part in wanted) for wanted in WANTED]
     listed = lineage(pa.array(WANTED, pa.list_(pa.int32())), {})
     assert lineage(pa.array(bits, pa.int64()), {0: numbers}) == listed
+
+
+def test_a_large_task_names_the_key_that_most_rows_have() -> None:
+    keys = ["hall"] * 7_000 + ["attic"] * 4_000
+    own = ArrivedRows(pa.array([{"k0": key} for key in keys]), TIMES, pa.array([]))
+    few = ArrivedRows(pa.array([{"k0": 1}]), TIMES, pa.array([]))
+    stems = (StemLayout("light/room", (), (), 1, pa.schema([]), 0, "ts"),) * 2
+    folder = pathlib.Path()
+    plan = JoinPlan(0, 1, folder, folder, (), {}, {}, {}, stems, {}, {}, {})
+    large = Arrivals(3, 11_001, {0: own, 1: few})
+    assert large.heavy_key(plan) == {3: HeavyKey("light/room", "hall", 7_000)}
+    assert Arrivals(3, 9_999, {0: own}).heavy_key(plan) == {}

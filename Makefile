@@ -27,7 +27,7 @@ unit: $(READY)  ## the tests that need no Spark, on all cores, in under a minute
 	@$(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist loadfile
 
 test: setup lint unit  ## lint, types, layers, unit and Spark tests, doctests
-	@$(BIN)/python -m pytest -m "spark and not slow" -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -m "spark and not slow"
 
 slow: setup  ## the long rounds that `make test` leaves out
 	@$(BIN)/python -m pytest -m slow

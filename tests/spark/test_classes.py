@@ -79,6 +79,7 @@ class TestNativePlane:
         assert "Python" not in plan
         assert f.journal().of(ClassesFound)
 
+    @pytest.mark.slow
     def test_a_sample_replaces_the_pilot_also_for_streams(self, spark, kinds, expected, tmp_path):
         kinds.write.parquet(str(tmp_path / "in"))
         stream = spark.readStream.schema(kinds.schema).parquet(str(tmp_path / "in"))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.spark.engine_script import TEXTS, open_engine
 
@@ -36,6 +37,7 @@ def write_files(folder: pathlib.Path) -> list[list[tuple[int, int]]]:
     return files
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
     spark: Any, tmp_path: pathlib.Path
 ) -> None:

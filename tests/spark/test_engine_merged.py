@@ -38,6 +38,7 @@ def often() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_results_are_equal_to_what_spark_answers(spark: Any, tmp_path: pathlib.Path) -> None:
     rng, path = random.Random(3), tmp_path / "engine"
     feed = Feed(spark, tmp_path / "source")

@@ -22,6 +22,9 @@ _UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY")
 _CLAUSE = re.compile(
     rf"\s+WINDOW\s+(\d+)\s+({'|'.join(_UNITS)}|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
+#: After some of these words come sources, after the others conditions and expressions.
+_OF_SOURCES = ("FROM", "JOIN")
+_CLAUSES = ("SELECT", "WHERE", "ON", "USING", *_OF_SOURCES)
 _MAYBE_IN_FROM = re.compile(r"\[\s*(RANGE|ROWS)\s", re.IGNORECASE)
 
 
@@ -84,9 +87,17 @@ def _in_from(body: str, dialect: Dialect) -> list[tuple[int, int, Window]]:
     except TokenError:
         return []  # parsing will say what is wrong
     found = []
+    is_in_from = False
     for number, token in enumerate(tokens[:-2]):
+        if token.text.upper() in _CLAUSES:
+            is_in_from = token.text.upper() in _OF_SOURCES
         kind = tokens[number + 1].text.upper()
         if token.text == "[" and kind in ("RANGE", "ROWS") and tokens[number + 2].text != "]":
+            if not is_in_from:
+                raise QueryError(
+                    f"the window {body[token.start :][:30]!r} does not belong to a stream in FROM; "
+                    f"write it behind the name of the stream"
+                )
             end = number + (4 if kind == "RANGE" else 3)
             found.append((token.start, *_read_bracket(tokens, number, end, body)))
     return found

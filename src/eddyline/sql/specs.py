@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from eddyline.fabric.shared.query import Clause
 from eddyline.operators.domain import Constant
 
-_UNITS_US = {
+#: Units of windows by time, in microseconds.
+UNITS_US = {
     "milliseconds": 10**3,
     "seconds": 10**6,
     "minutes": 60 * 10**6,
@@ -27,7 +28,7 @@ class Window:
     @property
     def length_us(self) -> int | None:
         """Its length in microseconds; None for a number of rows."""
-        return None if self.unit == "rows" else self.size * _UNITS_US[self.unit]
+        return None if self.unit == "rows" else self.size * UNITS_US[self.unit]
 
 
 @dataclass(frozen=True, slots=True)

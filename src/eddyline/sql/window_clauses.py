@@ -16,9 +16,9 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token
 
 from eddyline.errors import QueryError
-from eddyline.sql.specs import Window
+from eddyline.sql.specs import UNITS_US, Window
 
-_UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY")
+_UNITS = tuple(unit.removesuffix("s").upper() for unit in UNITS_US)
 _CLAUSE = re.compile(
     rf"\s+WINDOW\s+(\d+)\s+({'|'.join(_UNITS)}|ROW)S?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
@@ -66,12 +66,8 @@ def split_windows(text: str, dialect: Dialect) -> tuple[str, WindowClauses]:
 
     """
     clause = _CLAUSE.search(text)
-    window = None
-    body = text.rstrip().rstrip(";") if clause is None else text[: clause.start()].rstrip()
-    if clause is not None:
-        window = _window(clause[1], clause[2])
-    begin = len(body) - len(body.lstrip())
-    body = body[begin:]
+    window = None if clause is None else _window(clause[1], clause[2])
+    body = text.strip().rstrip(";") if clause is None else text[: clause.start()].strip()
     of_sources: list[tuple[int, Window]] = []
     if _MAYBE_IN_FROM.search(body):
         for first, last, own in _in_from(body, dialect):

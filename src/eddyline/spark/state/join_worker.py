@@ -60,8 +60,8 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         number: SteM([runs[number] for runs in stored.values() if number in runs])
         for number in range(len(plan.stems))
     }
-    learnt = recall_routes(plan)
-    join = Join(plan.queries, stems, plan.policy, plan.seed, routes=learnt, words=PlanWords(plan))
+    learnt, words_of_plan = recall_routes(plan), PlanWords(plan)
+    join = Join(plan.queries, stems, plan.policy, plan.seed, routes=learnt, words=words_of_plan)
     if learnt is None:
         _begin_as_planned(join, plan)
     schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
@@ -87,7 +87,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         sum(stem.counts.matches for stem in join.stems.values()),
         time.perf_counter() - began,
         {
-            plan.role_name(role): tuple(map(PlanWords(plan).path, order))
+            plan.role_name(role): tuple(map(words_of_plan.path, order))
             for role, order in join.orders().items()
         },
         opening_s,

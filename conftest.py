@@ -19,6 +19,8 @@ SPARK_TESTS = pathlib.Path(__file__).parent / "tests" / "spark"
 def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
+    from eddyline import Engine
+
     session = (
         SparkSession.builder.master("local[2]")
         .appName("eddyline tests")
@@ -30,6 +32,7 @@ def spark() -> Iterator[Any]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
+    Engine.start.__defaults__ = ("0 seconds",)  # tests need not wait for the next second
     yield session
     session.stop()
 

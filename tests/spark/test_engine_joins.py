@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eddyline import Engine, EngineError, QueryError
-from eddyline.journal.events import StreamIdle
+from eddyline.journal.events import JoinDealt, StreamIdle
 
 SCHEMA = "ts timestamp, room string, k bigint, v int"
 Rows = list[tuple[str, str | None, int | None, int]]
@@ -101,6 +101,30 @@ CHAIN = (
 SELF = "SELECT a.v AS x, b.v AS y FROM light a, light b WHERE a.k = b.k AND a.v < b.v"
 
 
+BAND = "SELECT l.v AS a, t.v AS b FROM light l, temp t WHERE abs(l.v - t.v) < 2 AND l.k < t.k"
+LATER = (
+    "SELECT l.v AS a, t.v AS b FROM light l, temp t WHERE l.k = t.k "
+    "AND t.ts BETWEEN l.ts AND l.ts + INTERVAL 10 SECONDS"
+)
+
+
+def test_a_comparison_links_streams_and_other_rows_are_not_stored(
+    spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
+) -> None:
+    engine = open_engine(spark, tmp_path / "engine", sources)
+    engine.query("band", BAND + " WINDOW 1 HOUR")
+    rng = random.Random(7)
+    for name in ("light", "temp"):
+        sources[name].add(random_rows(rng, 60, 60))
+    run = engine.start(trigger="available now")
+    run.process_all_available()
+    expected = oracle(spark, sources, BAND, {"l": 3600, "t": 3600})
+    assert sorted(map(tuple, engine.results("band").collect()), key=repr) == expected
+    joins = run.report().batches[-1].joins
+    assert joins is not None
+    assert joins.results == len(expected)
+
+
 def test_joins_equal_batch_sql_over_cuts_and_restarts(
     spark: SparkSession, tmp_path: pathlib.Path, sources: dict[str, Source]
 ) -> None:
@@ -111,11 +135,14 @@ def test_joins_equal_batch_sql_over_cuts_and_restarts(
         "chain": (CHAIN, "ltn", 10),
         "self": (SELF, "ab", 12),
         "wide": (TWO, "lt", 60),
+        "band": (BAND, "lt", 30),
     }
     windows_s = {name: dict.fromkeys(own, window) for name, (_, own, window) in queries.items()}
     windows_s["own"] = {"l": 25, "t": 8}
     texts = {name: f"{sql} WINDOW {window} SECONDS" for name, (sql, _, window) in queries.items()}
     texts["own"] = TWO.replace("light l", "light l [RANGE 25 SECONDS]") + " WINDOW 8 SECONDS"
+    windows_s["later"] = {"l": 11, "t": 1}  # follows from the condition
+    texts["later"] = LATER
     engine = open_engine(spark, tmp_path / "engine", sources)
     engine.add(texts)
     engine.query("filter", "SELECT v FROM light WHERE v > 5")
@@ -128,11 +155,14 @@ def test_joins_equal_batch_sql_over_cuts_and_restarts(
         run = engine.start(trigger="available now")
         run.process_all_available()
     for name, windows in windows_s.items():
-        sql = queries[name][0] if name in queries else TWO
+        sql = queries[name][0] if name in queries else LATER if name == "later" else TWO
         expected = oracle(spark, sources, sql, windows)
         assert expected, name
         assert sorted(map(tuple, engine.results(name).collect()), key=repr) == expected, name
         assert engine.queries()[name].matched == len(expected)
+    events = [record.event for record in engine.journal().of(JoinDealt)]
+    dealt = {event.query: event.tasks for event in events if isinstance(event, JoinDealt)}
+    assert dealt == {"chain": 2, "band": 1}
     passed = [row for row in sources["light"].rows if row[3] > 5]
     assert engine.results("filter").count() == len(passed)
     engine.close()
@@ -197,7 +227,6 @@ def test_queries_come_and_go_and_see_only_rows_that_arrive_while_they_run(
 REFUSED = [
     ("SELECT v FROM light WINDOW 5 SECONDS", "reads one stream"),
     (TWO, "nothing says how long rows of 'light' are to be kept"),
-    (f"{TWO} WINDOW 5 ROWS", "cannot have a window of rows"),
     (
         "SELECT l.v FROM light l, temp t WHERE l.ts = t.room WINDOW 5 SECONDS",
         "cannot be joined",

@@ -18,11 +18,13 @@ from eddyline.arrays import IntArray
 from eddyline.bench.harness import Bench, ratio
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
 from eddyline.spark.common.side_channel import unpack
+from eddyline.spark.state.arrived_rows import PARTS, STEM, TASK, TIME, stem_field
 from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
 from eddyline.spark.state.join_state import JoinState
-from eddyline.spark.state.join_worker import PARTS, STEM, TASK, TIME, join_task, stem_field
+from eddyline.spark.state.join_worker import join_task
+from eddyline.spark.state.needs import Need
 from eddyline.spark.state.stored_runs import forget_all
 
 WINDOW_US = 60 * 10**6
@@ -57,7 +59,9 @@ class TaskRunner:
 
     def run(self, keys: dict[int, IntArray], time_us: int, is_kept: bool = True) -> JoinNote:
         """Run a micro-batch of rows with these keys, by stream; forget it if it is not kept."""
-        files = self.state.by_task(without=self.state.expired({(0, 0): time_us - WINDOW_US + 1}))
+        needs = (Need(0, 0, since_us=time_us - WINDOW_US + 1),)
+        expired = self.state.expired({stem.name: needs for stem in _STEMS}, {0: (0, 0)})
+        files = self.state.by_task(without=expired)
         plan = JoinPlan(
             self._batch,
             1,
@@ -70,7 +74,7 @@ class TaskRunner:
             _STEMS,
             files,
             {task: names for task, own in files.items() if (names := choose_merges(own))},
-            {0: time_us - WINDOW_US + 1},
+            dict.fromkeys(range(2), needs),
             bits={stem: (part_number(0, stem),) for stem in range(2)},
         )
         batches = [_to_batch(stem, own, time_us) for stem, own in keys.items()]

@@ -21,14 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eddyline.arrays import IntArray
+from eddyline.joins.bounds import Column, admits, bounds_of, interval
 from eddyline.joins.combinations import Combinations, RowBlock, any_bit
 from eddyline.joins.join_tree import largest_window
 from eddyline.joins.keys import KeyColumn
 from eddyline.joins.match_lists import deadline
-from eddyline.joins.plan import JoinQuery, KeyRef, Role, Step
+from eddyline.joins.plan import JoinQuery, Role, Step
 from eddyline.joins.stem import SteM
 from eddyline.joins.tuples import Tuples
-from eddyline.joins.windows import window_tables
+from eddyline.joins.windows import row_tables, window_tables, within_rows
 from eddyline.operators.bitmaps import bitmap_of, overlap
 
 
@@ -58,6 +59,7 @@ class CyclicProbing:
         self._roles = self.queries[0].roles
         self._windows_us = {role: largest_window(self.queries, role) for role in self._roles}
         self._tables = window_tables(self.queries, self._windows_us, self.words)
+        self._row_tables = row_tables(self.queries, self.words)
         equalities = self.queries[0].equalities
         self._keys = {
             role: [ref for equal in equalities for ref in sorted(equal) if ref.role == role]
@@ -111,7 +113,9 @@ class CyclicProbing:
             query = self.queries[0]
             left = [role for role in self._roles if role not in bound]
             steps = [Step(role, query.bindings(role, bound)) for role in left]
-            self._steps[bound] = [step for step in steps if step.bindings] or steps[:1]
+            searched = [step for step in steps if interval(query, step.role, dict.fromkeys(bound))]
+            with_keys = [step for step in steps if step.bindings]
+            self._steps[bound] = with_keys or searched[:1] or steps[:1]
         return self._steps[bound]
 
     def _probe(
@@ -125,10 +129,15 @@ class CyclicProbing:
         with_new = step.role < self.root
         if step.bindings:
             found = stem.probe(step.pattern, _searched(step, tuples), with_new)
+        elif (searched := interval(self.queries[0], step.role, tuples.ids)) is not None:
+            limits = searched.limits(_values(tuples, stems), len(tuples))
+            found = stem.between(searched.column, *limits, with_new)
         else:
             found = stem.every_row(len(tuples), with_new)
         for probes, ids in found:
             extended = self._joined(step.role, tuples, stem, probes, ids)
+            for bound, _ in bounds_of(self.queries[:1], step.role, tuples.ids, self.words):
+                extended = extended.take(np.flatnonzero(admits(bound, _values(extended, stems))))
             if len(extended):
                 self._extend(extended, stems, emit)
 
@@ -158,6 +167,8 @@ class CyclicProbing:
         for role, table in self._tables.items():
             ages_us = tuples.newest_us - stems[role.stream].times_us(tuples.ids[role])
             interested = interested & table.within(ages_us)
+        rows = {role: (stems[role.stream], ids) for role, ids in tuples.ids.items()}
+        interested = within_rows(self._row_tables, rows, interested)
         kept = np.flatnonzero(any_bit(interested))
         if len(kept):
             every = np.arange(len(kept))
@@ -169,11 +180,17 @@ class CyclicProbing:
 
 
 def same_shape(queries: Sequence[JoinQuery]) -> list[list[JoinQuery]]:
-    """Return queries in groups with the same roles and equalities."""
-    groups: dict[tuple[tuple[Role, ...], frozenset[frozenset[KeyRef]]], list[JoinQuery]] = {}
+    """Return queries in groups with the same roles, equalities and comparisons."""
+    groups: dict[object, list[JoinQuery]] = {}
     for query in queries:
-        groups.setdefault((query.roles, frozenset(query.equalities)), []).append(query)
+        shape = (query.roles, frozenset(query.equalities), frozenset(query.bounds))
+        groups.setdefault(shape, []).append(query)
     return list(groups.values())
+
+
+def _values(tuples: Tuples, stems: Mapping[int, SteM]) -> Column:
+    """Return what gives compared columns of tuples."""
+    return lambda ref: stems[ref.role.stream].values(tuples.ids[ref.role], ref.column)
 
 
 def _searched(step: Step, tuples: Tuples) -> list[KeyColumn]:

@@ -239,6 +239,7 @@ class DropProbing:
             self._masks[number],
             node.role.occurrence,
             node.window_us,
+            node.window_rows,
             node.role < self.root,
         )
 

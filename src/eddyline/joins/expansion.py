@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eddyline.arrays import Bitmap, Bitmaps, IntArray
+from eddyline.arrays import Bitmap, Bitmaps, FloatArray, IntArray
 from eddyline.index.index import Ranges
+from eddyline.joins.bounds import MaskedBound, admits, bounds_of
 from eddyline.joins.combinations import (
     Combinations,
     RowBlock,
@@ -27,8 +28,8 @@ from eddyline.joins.combinations import (
 )
 from eddyline.joins.join_tree import Node, largest_window
 from eddyline.joins.match_lists import MatchLists, RowSet
-from eddyline.joins.plan import JoinQuery, Role
-from eddyline.joins.windows import WindowTable, window_tables
+from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.joins.windows import WindowTable, row_tables, window_tables, within_rows
 from eddyline.operators.bitmaps import bitmap_of, overlap
 
 TUPLES_MAX = 1 << 17
@@ -46,6 +47,10 @@ class ExpansionNode:
         Queries that need it, and queries that need nothing more.
     tables
         Windows of the complete queries that are smaller than what was checked.
+    row_tables
+        Windows of rows of the complete queries.
+    bounds
+        Comparisons between its rows and those combined before.
     children
         What is combined after it.
 
@@ -55,6 +60,8 @@ class ExpansionNode:
     mask: Bitmap
     complete: Bitmap
     tables: Mapping[Role, WindowTable]
+    row_tables: Mapping[Role, WindowTable]
+    bounds: Sequence[MaskedBound] = ()
     children: list[ExpansionNode] = field(default_factory=list)
 
 
@@ -89,11 +96,15 @@ def plan_expansion(
             bitmap_of(slots, words),
             bitmap_of(done, words),
             window_tables([queries[slot] for slot in done], filled, words),
+            row_tables([queries[slot] for slot in done], words),
         )
         following: dict[int, list[int]] = {}
         for slot in slots:
             if len(needs[slot]) > depth:
                 following.setdefault(needs[slot][depth], []).append(slot)
+        if number >= 0:
+            own = [queries[slot] for slot in slots]
+            node.bounds = bounds_of(own, nodes[number].role, filled, words)
         node.children = [
             make(child, own, depth + 1, {**filled, nodes[child].role: nodes[child].window_us})
             for child, own in following.items()
@@ -174,6 +185,7 @@ class Expansion:
         }
         self._blocks[-1] = RowBlock(root.stem, root.ids)
         self._interests: dict[int, Bitmaps] = {}
+        self._columns: dict[tuple[int, int], FloatArray] = {}
         #: Combinations made on the way, results included.
         self.combined = 0
 
@@ -223,6 +235,8 @@ class Expansion:
         deadline = np.minimum(partial.deadline_us[tuples], lists.deadline_us[matches])
         interested = take_bitmaps(partial.interested, tuples) & take_bitmaps(interest, matches)
         interested &= node.mask
+        if node.bounds:
+            interested = self._within_bounds(node, partial, tuples, matches, interested)
         is_kept = newest < deadline
         is_kept &= any_bit(interested)
         if not is_kept.all():
@@ -235,6 +249,39 @@ class Expansion:
         positions = {number: own[tuples] for number, own in partial.positions.items()}
         positions[node.number] = matches
         self._visit(node, Partial(positions, newest, deadline, interested))
+
+    def _within_bounds(
+        self,
+        node: ExpansionNode,
+        partial: Partial,
+        tuples: IntArray,
+        matches: IntArray,
+        interested: Bitmaps,
+    ) -> Bitmaps:
+        """Return the queries whose comparisons admit combinations."""
+        interested = np.broadcast_to(interested, (len(tuples), interested.shape[1])).copy()
+        numbers = {self._role(number): number for number in [*partial.positions, node.number]}
+
+        def column(ref: KeyRef) -> FloatArray:
+            number = numbers[ref.role]
+            if number == node.number:
+                rows = self._lists[number].row_of(matches)
+            else:
+                rows = partial.positions[number][tuples]
+                rows = rows if number == -1 else self._lists[number].row_of(rows)
+            values: FloatArray = self._values(number, ref.column)[rows]
+            return values
+
+        for bound, queries in node.bounds:
+            interested[~admits(bound, column)] &= ~queries
+        return interested
+
+    def _values(self, number: int, column: int) -> FloatArray:
+        """Return a compared column of the rows of a node."""
+        if (number, column) not in self._columns:
+            block = self._blocks[number]
+            self._columns[number, column] = block.stem.values(block.ids, column)
+        return self._columns[number, column]
 
     def _interest(self, number: int) -> Bitmaps:
         """Return the queries that want each match of a node, and its row."""
@@ -266,6 +313,9 @@ class Expansion:
             rows = self._root if number == -1 else self._lists[number].distinct
             within = table.within(partial.newest_us - rows.times_us[positions[role]])
             interested = interested & within
+        if node.row_tables:
+            rows_of = {role: (b.stem, b.ids[positions[role]]) for role, b in blocks.items()}
+            interested = within_rows(node.row_tables, rows_of, interested)
         newest, is_kept = partial.newest_us, any_bit(interested)
         if not is_kept.all():
             kept = np.flatnonzero(is_kept) if len(is_kept) == len(newest) else np.zeros(0, np.int64)

@@ -54,6 +54,11 @@ class Node:
         """Largest window of the role among the queries; None if one has none."""
         return largest_window(self.queries, self.role)
 
+    @property
+    def window_rows(self) -> int | None:
+        """Largest window of rows of the role among the queries; None if one has none."""
+        return largest_rows(self.queries, self.role)
+
 
 def role_words(role: Role) -> str:
     """Return a role in words, for events.
@@ -87,6 +92,13 @@ def path_words(path: Path) -> str:
 def largest_window(queries: Sequence[JoinQuery], role: Role) -> int | None:
     """Return the largest window that queries have for a role; None if one has none."""
     windows = [query.windows_us[role] for query in queries]
+    limits = [window for window in windows if window is not None]
+    return max(limits) if len(limits) == len(windows) else None
+
+
+def largest_rows(queries: Sequence[JoinQuery], role: Role) -> int | None:
+    """Return the largest window of rows that queries have for a role; None if one has none."""
+    windows = [query.windows_rows.get(role) for query in queries]
     limits = [window for window in windows if window is not None]
     return max(limits) if len(limits) == len(windows) else None
 

@@ -50,6 +50,11 @@ class RowSet:
     keys: dict[KeyRef, KeyColumn]
     key_rows: IntArray | None = None
 
+    @functools.cached_property
+    def arrivals(self) -> IntArray:
+        """Arrival numbers of the rows."""
+        return self.stem.arrivals(self.ids)
+
     def key(self, ref: KeyRef, rows: IntArray) -> KeyColumn:
         """Return a key column of some of the rows."""
         return self.keys[ref].take(rows if self.key_rows is None else self.key_rows[rows])
@@ -136,8 +141,8 @@ class Probe:
         The SteM, the searched columns, and the parent's key columns with their values.
     mask
         The queries that this probe serves.
-    occurrence, window_us
-        The role of the rows found, and their window.
+    occurrence, window_us, window_rows
+        The role of the rows found, and their windows of time and of rows.
     with_new
         Whether rows of this micro-batch count.
 
@@ -149,6 +154,7 @@ class Probe:
     mask: Bitmap
     occurrence: int
     window_us: int | None
+    window_rows: int | None
     with_new: bool
 
     def run(
@@ -174,6 +180,9 @@ class Probe:
         fits = np.maximum(parent.times_us[parents], times) < np.minimum(
             parent.deadline_us[parents], ends
         )
+        if self.window_rows is not None:
+            youngest = np.maximum(parent.arrivals[parents], self.stem.arrivals(ids))
+            fits &= self.stem.rows_since(ids, youngest) < self.window_rows
         interested = self.stem.lineage(ids, self.occurrence, len(self.mask))
         interested &= parent.interested[parents]
         interested &= self.mask

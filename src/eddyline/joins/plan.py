@@ -10,7 +10,7 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +35,22 @@ class Role(NamedTuple):
 
 
 class KeyRef(NamedTuple):
-    """A key column of the stream in some role."""
+    """A key column, or a compared column, of the stream in some role."""
 
     role: Role
     column: int
+
+
+#: Stands for the event time where a compared column is meant.
+TIME_COLUMN = -1
+
+
+class Bound(NamedTuple):
+    """A comparison across streams: one compared column is at most another one plus a number."""
+
+    low: KeyRef
+    high: KeyRef
+    offset: float
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,11 @@ class JoinQuery:
     windows_us
         For each role, how much older than the youngest row of a result its row may be, exclusive;
         None if time does not limit it.
+    windows_rows
+        For roles with a window of rows, its size: so many rows of the stream are in it, up to the
+        row of a result that arrived last. If a role has one, all rows must have sequence numbers.
+    bounds
+        What comparisons say of the rows of two roles; results may still be filtered further.
 
     """
 
@@ -64,6 +81,8 @@ class JoinQuery:
     roles: tuple[Role, ...]
     equalities: tuple[frozenset[KeyRef], ...]
     windows_us: Mapping[Role, int | None]
+    windows_rows: Mapping[Role, int] = field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
 
     def bindings(self, role: Role, bound: Sequence[Role]) -> tuple[Binding, ...]:
         """Return which key columns of a role are known once other roles are filled."""

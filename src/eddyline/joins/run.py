@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import Bitmaps, BoolArray, IntArray
+from eddyline.arrays import Bitmaps, BoolArray, FloatArray, IntArray
 from eddyline.index.index import Index, Pattern
 from eddyline.index.sorted_hash import SortedHash
+from eddyline.index.sorted_values import SortedValues
+from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.keys import KeyColumn
+from eddyline.joins.plan import TIME_COLUMN
 
 
 @dataclass
@@ -28,6 +32,10 @@ class Run:
         the queries that want the row there.
     payload
         The columns that results, and conditions over several streams, are made of.
+    compared
+        Columns that comparisons across streams use; NaN stands for NULL.
+    sequence
+        Number of each row among all rows of its stream; None if nothing counted them.
 
     """
 
@@ -35,7 +43,10 @@ class Run:
     times_us: IntArray
     lineage: Mapping[int, Bitmaps]
     payload: pa.RecordBatch
+    sequence: IntArray | None = None
+    compared: Sequence[FloatArray] = ()
     _indexes: dict[Pattern, Index] = field(default_factory=dict)
+    _sorted: dict[int, SortedValues] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times_us)
@@ -47,6 +58,22 @@ class Run:
             self._indexes[pattern] = SortedHash([c.codes for c in columns], _all_valid(columns))
         return self._indexes[pattern]
 
+    def values(self, column: int) -> FloatArray:
+        """Return a compared column, or the event times."""
+        if column == TIME_COLUMN:
+            return self.times_us.astype(np.float64)
+        return self.compared[column]
+
+    def sorted_values(self, column: int) -> SortedValues:
+        """Return the ordered index over a compared column, built when first asked for."""
+        if column not in self._sorted:
+            self._sorted[column] = SortedValues(self.values(column))
+        return self._sorted[column]
+
+    def sequence_numbers(self) -> IntArray:
+        """Return the sequence number of each row; `UNCOUNTED` if nothing counted them."""
+        return np.full(len(self), UNCOUNTED) if self.sequence is None else self.sequence
+
     def column(self, field: pa.Field) -> pa.Array:
         """Return a stored column; NULL if the rows were stored without it."""
         if field.name in self.payload.schema.names:
@@ -56,7 +83,8 @@ class Run:
     @property
     def index_bytes(self) -> int:
         """Memory that the indexes built so far take."""
-        return sum(index.bytes for index in self._indexes.values())
+        ordered = sum(index.bytes for index in self._sorted.values())
+        return ordered + sum(index.bytes for index in self._indexes.values())
 
 
 def _all_valid(columns: Sequence[KeyColumn]) -> BoolArray | None:

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.arrays import Bitmaps, IntArray
+from eddyline.arrays import Bitmaps, FloatArray, IntArray
 from eddyline.index.index import Pattern, Ranges
+from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.keys import KeyColumn, concat_keys
 from eddyline.joins.run import Run
 
@@ -47,6 +48,8 @@ class SteM:
         Runs of earlier micro-batches.
     new
         The rows of this micro-batch; None if there are none.
+    clock
+        Counts the rows of the stream; None if no query has a window of rows.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class SteM:
 
     old: list[Run]
     new: Run | None = None
+    clock: ArrivalClock | None = None
     counts: ProbeCounts = field(default_factory=ProbeCounts)
 
     def runs(self, with_new: bool) -> list[Run]:
@@ -127,6 +131,36 @@ class SteM:
             np.add.at(counts, ranges.probes, ranges.counts)
         return counts
 
+    def between(
+        self, column: int, low: FloatArray, high: FloatArray, with_new: bool
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield probe positions and ids of rows with a value in an interval, in slices.
+
+        Parameters
+        ----------
+        column
+            A compared column.
+        low, high
+            The interval of each probe, inclusive.
+        with_new
+            Whether rows of this micro-batch count.
+
+        """
+        runs = [run for run in self.runs(with_new) if len(run)]
+        bases = np.cumsum([0, *map(len, runs)])
+        ranges = [run.sorted_values(column).ranges(low, high) for run in runs]
+        self.counts.probes += len(low)
+        for begin, end in _slices(ranges, len(low)):
+            found = []
+            for run, given, base in zip(runs, ranges, bases, strict=False):
+                probes, positions = _cut(given, begin, end).expand()
+                found.append((probes, run.sorted_values(column).rows[positions] + base))
+            ids = np.concatenate([np.zeros(0, np.int64), *[rows for _, rows in found]])
+            self.counts.candidates += len(ids)
+            self.counts.matches += len(ids)
+            if len(ids):
+                yield np.concatenate([probes for probes, _ in found]), ids
+
     def every_row(self, probes: int, with_new: bool) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield all rows for every probe, in slices of bounded size."""
         rows = sum(map(len, self.runs(with_new)))
@@ -155,6 +189,27 @@ class SteM:
         """Return the event times of rows."""
         times: IntArray = self._gather(ids, lambda run: run.times_us, np.empty(len(ids), np.int64))
         return times
+
+    def arrivals(self, ids: IntArray) -> IntArray:
+        """Return the arrival numbers of rows."""
+        assert self.clock is not None
+        return self.clock.arrivals(self._sequence(ids))
+
+    def rows_since(self, ids: IntArray, arrivals: IntArray) -> IntArray:
+        """Return how many rows of the stream arrived after rows, up to others."""
+        assert self.clock is not None
+        return self.clock.rows_until(arrivals) - 1 - self._sequence(ids)
+
+    def _sequence(self, ids: IntArray) -> IntArray:
+        out = np.empty(len(ids), np.int64)
+        sequence: IntArray = self._gather(ids, Run.sequence_numbers, out)
+        return sequence
+
+    def values(self, ids: IntArray, column: int) -> FloatArray:
+        """Return a compared column of rows."""
+        out = np.empty(len(ids), np.float64)
+        values: FloatArray = self._gather(ids, lambda run: run.values(column), out)
+        return values
 
     def lineage(self, ids: IntArray, occurrence: int, words: int) -> Bitmaps:
         """Return the bitmaps of the queries that want rows in a role."""

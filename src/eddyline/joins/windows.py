@@ -18,6 +18,7 @@ import numpy as np
 
 from eddyline.arrays import Bitmaps, IntArray
 from eddyline.joins.plan import JoinQuery, Role
+from eddyline.joins.stem import SteM
 from eddyline.operators.bitmaps import bitmap_of
 
 
@@ -77,3 +78,46 @@ def window_tables(
         for role, window_us in checked_us.items()
         if any(query.windows_us[role] != window_us for query in queries)
     }
+
+
+def row_tables(queries: Sequence[JoinQuery], words: int) -> dict[Role, WindowTable]:
+    """Return the windows of rows of queries over the same roles, for roles that have some.
+
+    Parameters
+    ----------
+    queries
+        Queries over the same roles.
+    words
+        Number of words in bitmaps of queries.
+
+    """
+    return {
+        role: WindowTable({query.slot: query.windows_rows.get(role) for query in queries}, words)
+        for role in sorted({role for query in queries for role in query.windows_rows})
+    }
+
+
+def within_rows(
+    tables: Mapping[Role, WindowTable],
+    rows: Mapping[Role, tuple[SteM, IntArray]],
+    interested: Bitmaps,
+) -> Bitmaps:
+    """Return the queries that combinations are in all windows of rows of.
+
+    Parameters
+    ----------
+    tables
+        By role, the windows.
+    rows
+        For every role of the combinations, the SteM and the ids of the rows.
+    interested
+        The queries that want each combination.
+
+    """
+    if not tables:
+        return interested
+    youngest = np.maximum.reduce([stem.arrivals(ids) for stem, ids in rows.values()])
+    for role, table in tables.items():
+        stem, ids = rows[role]
+        interested = interested & table.within(stem.rows_since(ids, youngest))
+    return interested

@@ -733,6 +733,33 @@ class StreamIdle(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JoinDealt(Event):
+    """The streams of a query have no common key: rows are copied to several tasks, or one joins.
+
+    Parameters
+    ----------
+    query
+        Name of the query.
+    tasks
+        Number of tasks that join it.
+    gain
+        Rows of all streams for each row of one task, at best; if streams are equally large.
+
+    """
+
+    query: str
+    tasks: int
+    gain: float
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        begin = f"query {self.query} has no key common to all its streams"
+        if self.tasks == 1:
+            return f"{begin}: one task joins it, as several would gain {self.gain:.2f} times"
+        return f"{begin}: {self.tasks} tasks join it, with a gain of {self.gain:.2f} times"
+
+
+@dataclass(frozen=True, kw_only=True)
 class JoinTaskSkewed(Event):
     """One join task has many more rows than the others.
 

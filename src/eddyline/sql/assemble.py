@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from eddyline.sql.bounds import bounds_of
 from eddyline.sql.group import RowFilter
 from eddyline.sql.join_graph import JoinedQuery
 from eddyline.sql.join_spec import key_pairs, time_bounds, windows_from_bounds
@@ -72,6 +73,7 @@ def _assemble_join(query: JoinedQuery) -> Query:
             _window_us(spec, window_us)
             for spec, window_us in zip(streams, from_bounds, strict=True)
         ),
+        bounds_of(left, resolved),
         bool(conditions),
     )
     return Query(

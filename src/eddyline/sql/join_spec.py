@@ -7,27 +7,15 @@ involves several streams is left to Spark, when the result is read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from eddyline.sql.dialect import to_sql
+from eddyline.sql.intervals import interval_us
 from eddyline.sql.normalise import Conjunct
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.specs import KeyText, TimeBound
 from eddyline.sql.tree import source_aliases, stream_sql
-
-_UNITS_US = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 10**3,
-    "SECOND": 10**6,
-    "MINUTE": 60 * 10**6,
-    "HOUR": 3600 * 10**6,
-    "DAY": 86400 * 10**6,
-    "WEEK": 7 * 86400 * 10**6,
-}
-_INTERVAL = re.compile(r"INTERVAL\s+'?(\d+)'?\s+([A-Z]+?)S?", re.IGNORECASE)
 
 
 def key_pairs(
@@ -122,19 +110,10 @@ def _time_of(
         return None
     if isinstance(node, exp.Add | exp.Sub):
         time = _time_of(node.left, resolved, times)
-        interval_us = _interval_us(node.right.unnest())
-        if time is not None and interval_us is not None:
-            return time[0], time[1] + (interval_us if isinstance(node, exp.Add) else -interval_us)
+        length_us = interval_us(node.right.unnest())
+        if time is not None and length_us is not None:
+            return time[0], time[1] + (length_us if isinstance(node, exp.Add) else -length_us)
     return None
-
-
-def _interval_us(node: exp.Expression) -> int | None:
-    """Return the length of a constant interval; None if it is something else."""
-    if not isinstance(node, exp.Interval):
-        return None
-    parsed = _INTERVAL.fullmatch(to_sql(node).strip())
-    unit = parsed[2].upper() if parsed else ""
-    return int(parsed[1]) * _UNITS_US[unit] if parsed and unit in _UNITS_US else None
 
 
 def windows_from_bounds(bounds: Sequence[TimeBound], streams: int) -> list[int | None]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.operators.value_set import ValueSet
 from eddyline.sql.specs import (
+    BoundSpec,
     KeyText,
     LookupSpec,
     OrderedFilter,
@@ -32,6 +33,8 @@ class JoinSpec:
     windows_us
         For each stream, how much older than the youngest row of a result its row may be,
         exclusive, as far as the query says so in terms of time; None if it does not.
+    bounds
+        What comparisons across streams say of the values of two of them.
     is_filtered
         True if conditions are left that Spark evaluates when the result is read.
 
@@ -40,6 +43,7 @@ class JoinSpec:
     parts: tuple[Query, ...]
     equalities: tuple[tuple[KeyText, KeyText], ...]
     windows_us: tuple[int | None, ...]
+    bounds: tuple[BoundSpec, ...]
     is_filtered: bool
 
 

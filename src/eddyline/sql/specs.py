@@ -144,6 +144,33 @@ class KeyText:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundSpec:
+    """A value of one stream is at most a value of another one plus a constant.
+
+    Parameters
+    ----------
+    low, high
+        The values.
+    offset
+        The constant.
+    is_strict
+        Whether it is less.
+    nan_fits
+        Whether the comparison may be true where a difference of both is NaN.
+    is_interval
+        Whether the constant is an interval, in microseconds.
+
+    """
+
+    low: KeyText
+    high: KeyText
+    offset: float
+    is_strict: bool
+    nan_fits: bool
+    is_interval: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TimeBound:
     """The event time of `later` less that of `earlier` is at most so many microseconds."""
 

@@ -138,7 +138,7 @@ def test_results_do_not_depend_on_the_classes(seed: int) -> None:
 
 def test_the_random_finder_brings_classes_into_use() -> None:
     seen: set[str] = set()
-    for seed in range(20):
+    for seed in range(60):
         rng = random.Random(seed)
         queries = [random_query(rng, slot, 4) for slot in range(3)]
         rows = random_rows(rng, 4, 3, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
-from eddyline.joins.plan import JoinQuery, KeyRef, Role
+from eddyline.joins.plan import TIME_COLUMN, Bound, JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
 from eddyline.operators.bitmaps import bitmap_of, set_bits, words_for
 from tests.unit.joins import oracle
@@ -35,7 +37,8 @@ def to_run(rows: Sequence[Row], words: int) -> Run:
     }
     times = np.array([row.time_us for row in rows], dtype=np.int64)
     payload = pa.record_batch({"number": pa.array([row.number for row in rows], pa.int64())})
-    return Run(keys, times, lineage, payload)
+    compared = [np.array([row.keys[c] for row in rows], dtype=np.float64) for c in range(KEYS)]
+    return Run(keys, times, lineage, payload, compared=compared)
 
 
 def run_batches(
@@ -60,11 +63,22 @@ def run_batches(
             found[int(slot)].append(tuple(numbers[role][row] for role in roles))
 
     for batch in range(batches):
-        new = {
-            stream: to_run(own, words)
-            for stream, all_rows in rows.items()
-            if stream in join.stems and (own := [row for row in all_rows if row.batch == batch])
+        arriving = {
+            stream: [row for row in own if row.batch == batch] for stream, own in rows.items()
         }
+        first = 0
+        for stream, own in sorted(arriving.items()):
+            if stream in join.stems:
+                earlier = sum(row.batch < batch for row in rows[stream])
+                join.stems[stream].clock = ArrivalClock(earlier, first, len(own))
+            first += len(own)
+        new = {}
+        for stream, own in arriving.items():
+            if stream in join.stems and own:
+                clock = join.stems[stream].clock
+                assert clock is not None
+                sequence = clock.before + np.arange(clock.count)
+                new[stream] = replace(to_run(own, words), sequence=sequence)
         join.run(new, emit)
     return {slot: sorted(results) for slot, results in found.items()}
 
@@ -79,6 +93,8 @@ def random_query(rng: random.Random, slot: int, streams: int) -> JoinQuery:
             roles.append(Role(stream, occurrence))
     groups: list[set[KeyRef]] = []
     for number, role in enumerate(roles[1:], 1):
+        if rng.random() < 0.1:  # other comparisons, or nothing at all, link it with the rest
+            continue
         for _ in range(rng.choice([1, 1, 2])):
             other = KeyRef(rng.choice(roles[:number]), rng.randrange(KEYS))
             groups.append({KeyRef(role, rng.randrange(KEYS)), other})
@@ -89,7 +105,24 @@ def random_query(rng: random.Random, slot: int, streams: int) -> JoinQuery:
         if len({ref.role for ref in union}) == len(union):  # columns of a role are not equated
             merged = [one for one in merged if not one & group] + [union]
     windows: dict[Role, int | None] = {role: rng.choice([2, 4, 9, None]) for role in roles}
-    return JoinQuery(slot, tuple(sorted(roles)), tuple(map(frozenset, merged)), windows)
+    in_rows = {role: rng.choice([1, 2, 4]) for role in roles if rng.random() < 0.5}
+    return JoinQuery(
+        slot,
+        tuple(sorted(roles)),
+        tuple(map(frozenset, merged)),
+        windows,
+        in_rows if rng.random() < 0.4 else {},
+        random_bounds(rng, roles) if rng.random() < 0.4 else (),
+    )
+
+
+def random_bounds(rng: random.Random, roles: Sequence[Role]) -> tuple[Bound, ...]:
+    bounds = []
+    for _ in range(rng.randint(1, 3)):
+        one, other = rng.sample(roles, 2)
+        column = rng.choice([TIME_COLUMN, 0, 1])
+        bounds.append(Bound(KeyRef(one, column), KeyRef(other, column), rng.choice([-1, 0, 1, 3])))
+    return tuple(bounds)
 
 
 def random_rows(rng: random.Random, streams: int, slots: int, batches: int) -> dict[int, list[Row]]:
@@ -132,3 +165,18 @@ def test_more_queries_than_bits_in_a_word(many_slots: int) -> None:
     assert any(found.values())
     for query in queries:
         assert found[query.slot] == oracle.results(query, rows)
+
+
+def test_a_comparison_as_the_only_link_compares_few_rows() -> None:
+    roles = (Role(0), Role(1))
+    refs = [KeyRef(role, 0) for role in roles]
+    band = (Bound(refs[0], refs[1], 1), Bound(refs[1], refs[0], 1))
+    query = JoinQuery(0, roles, (), dict.fromkeys(roles), bounds=band)
+    everywhere = {0: frozenset([0]), 1: frozenset()}
+    rows = {
+        stream: [Row(n, n % 2, (n, None), n, everywhere) for n in range(300)] for stream in (0, 1)
+    }
+    join = Join([query])
+    found = run_batches([query], rows, 2, join)
+    assert found[0] == [(n, m) for n in range(300) for m in range(300) if abs(n - m) <= 1]
+    assert sum(stem.counts.candidates for stem in join.stems.values()) == len(found[0])

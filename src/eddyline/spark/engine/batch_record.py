@@ -42,6 +42,8 @@ class BatchRecord:
         Rows of streams that were too late to be joined, by number of the stream.
     idle
         Streams that joins did not wait for.
+    counted
+        Rows of each stream so far, by name; empty if no query had a window of rows.
 
     """
 
@@ -60,6 +62,7 @@ class BatchRecord:
     finished_s: float = 0.0
     late: dict[int, int] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
+    counted: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""

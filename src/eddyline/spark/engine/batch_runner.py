@@ -25,6 +25,7 @@ from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.result_trial import ResultTrial
+from eddyline.spark.engine.row_counts import RowCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +67,7 @@ class BatchRunner:
         self._is_stopping = is_stopping
         streams, stop = registry.streams(), self._raise_if_stopping
         self._event_times = EventTimes(streams, folder.log.state.newest_us)
+        self._row_counts = RowCounts(streams, folder.log.state.counted)
         containers = folder.log.state.containers.values()
         # Joins have tickets of their own, which forget faster.
         policy = None if isinstance(planner.policy, Tickets) else planner.policy
@@ -77,6 +79,7 @@ class BatchRunner:
             planner,
             folder.results,
             self._event_times,
+            self._row_counts,
             FaultSearch(streams, queries.display_text, stop),
             Arbiter(
                 folder.results, registry.stream_named, registry.functions, queries.name_for_spark
@@ -139,8 +142,10 @@ class BatchRunner:
         if failures:
             self._pause(failures, batch)
         record.newest_us = dict(self._event_times.newest_us)
+        record.counted = dict(outcome.counted)
         folder.log.finish(batch, record)
         self._joins.keep(record)
+        self._row_counts.keep(record.counted)
         folder.housekeeping.after_batch()
         seconds = time.perf_counter() - began
         self.batches.append(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.types import StructField, StructType
 
+from eddyline.spark.engine.compared_key import ComparedKey, RoleBound
 from eddyline.spark.engine.join_key import JoinKey
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ class CompiledJoin:
     equalities
         Sets of keys that are equal, closed under transitivity; no two of one role in a set.
     windows_us
-        For each role, how much older than the youngest row of a result its row may be, exclusive.
+        For each role, how much older than the youngest row of a result its row may be, exclusive;
+        None if time does not limit it.
+    windows_rows
+        For each role, the number of rows in its window; None if it has no window of rows.
+    bounds
+        What comparisons across streams say of the values of two roles.
     fields
         For each role, where its rows are in stored combinations.
 
@@ -59,13 +65,34 @@ class CompiledJoin:
 
     parts: tuple[CompiledQuery, ...]
     equalities: tuple[frozenset[RoleKey], ...]
-    windows_us: tuple[int, ...]
+    windows_us: tuple[int | None, ...]
+    windows_rows: tuple[int | None, ...]
+    bounds: tuple[RoleBound, ...]
     fields: tuple[RoleField, ...]
 
     @property
     def row_schema(self) -> StructType:
         """A combination: a struct for each role, named by its alias."""
         return StructType([StructField(field.alias, field.schema) for field in self.fields])
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether time limits some role."""
+        return any(window is not None for window in self.windows_us)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether some role has a window of rows."""
+        return any(window is not None for window in self.windows_rows)
+
+    def compared_keys(self, role: int) -> list[ComparedKey]:
+        """Return what comparisons across streams use of a role."""
+        return [
+            key
+            for bound in self.bounds
+            for number, key in ((bound.low_role, bound.low), (bound.high_role, bound.high))
+            if number == role
+        ]
 
     def common_key(self) -> Mapping[int, JoinKey] | None:
         """Return for each role its key in an equality that all roles take part in, if any."""

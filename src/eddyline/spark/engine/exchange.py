@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
+from eddyline.spark.engine.compared_key import ComparedKey
+from eddyline.spark.engine.dealing import Axes, Axis, axes_name, copies
 from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.engine.wanted_parts import WantedParts
-from eddyline.spark.state.join_worker import PARTS, STEM, TASK, TIME, stem_field
+from eddyline.spark.state.arrived_rows import ARRIVAL, PARTS, STEM, TASK, TIME, stem_field
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,24 +36,31 @@ class StemExchange:
         The stream whose rows it holds.
     keys
         Its key columns.
-    partition
-        Position of the key column whose value decides the task; None sends every row to task 0.
+    axes
+        How its rows are dealt out to tasks.
     payload
         The columns that results are made of.
+    compared
+        What comparisons across streams use.
 
     """
 
     number: int
     stream: StreamInfo
     keys: tuple[JoinKey, ...]
-    partition: int | None
+    axes: Axes
     payload: tuple[str, ...]
+    compared: tuple[ComparedKey, ...] = ()
 
     @property
     def name(self) -> str:
         """Identifies the SteM in files and from plan to plan."""
-        key = "*" if self.partition is None else self.keys[self.partition].name
-        return f"{self.stream.name}/{key}"
+        return f"{self.stream.name}/{axes_name(self.axes)}"
+
+    @functools.cached_property
+    def copies(self) -> list[int]:
+        """What to add to the smallest task of a row to get all of its tasks."""
+        return copies(self.axes)
 
     def key(self, position: int) -> Column:
         """Return a key as it is compared: 0.0 for -0.0."""
@@ -60,12 +69,21 @@ class StemExchange:
         is_floating = isinstance(key.compared_as, FloatType | DoubleType)
         return column + F.lit(0.0) if is_floating else column
 
-    def task(self, tasks: int) -> Column:
-        """Return the task that joins a row."""
-        if self.partition is None or tasks == 1:
+    def task(self) -> Column:
+        """Return the smallest task that joins a row."""
+        task = F.lit(0)
+        for axis in self.axes:
+            task = task * axis.share + self._place(axis) if axis.share > 1 else task
+        return task
+
+    def _place(self, axis: Axis) -> Column:
+        """Return the place of a row on an axis."""
+        if axis.is_copied:
             return F.lit(0)
-        bucket = F.pmod(F.xxhash64(self.key(self.partition)), F.lit(BUCKETS))
-        return F.floor(bucket * tasks / BUCKETS).cast("int")
+        hashed = self.key(self.keys.index(axis.key)) if axis.key else F.col(self.stream.field)
+        # Small numbers of the same hash, as rows of one task are stored in buckets.
+        bucket = F.pmod(F.xxhash64(hashed), F.lit(BUCKETS))
+        return F.floor(bucket * axis.share / BUCKETS).cast("int")
 
     def struct(self) -> Column:
         """Return keys, hashes and stored columns as one struct."""
@@ -74,12 +92,15 @@ class StemExchange:
             fields.append(self.key(position).alias(f"k{position}"))
             if key.is_hashed:
                 fields.append(F.xxhash64(self.key(position)).alias(f"h{position}"))
+        for position, compared in enumerate(self.compared):
+            fields.append(compared.column(self.stream).alias(f"o{position}"))
         stored = [self.stream.column(name).alias(name) for name in self.payload]
         return F.struct(*fields, F.struct(*stored).alias("row"))
 
     def time_us(self) -> Column:
         """Return the event time in microseconds."""
-        assert self.stream.time is not None
+        if self.stream.time is None:
+            return F.lit(None).cast("bigint")
         return F.unix_micros(self.stream.column(self.stream.time).cast("timestamp"))
 
 
@@ -97,6 +118,8 @@ class Exchange:
         For each SteM, the numbers of the roles that it serves.
     tasks
         Number of tasks.
+    is_counted
+        Whether rows have an `ARRIVAL`.
 
     """
 
@@ -104,11 +127,12 @@ class Exchange:
     wanted: WantedParts
     parts: tuple[tuple[int, ...], ...]
     tasks: int
+    is_counted: bool = False
 
     @functools.cached_property
     def identity(self) -> object:
         """Equal for two that make the same columns."""
-        return (self.stems, self.wanted.identity, self.parts, self.tasks)
+        return (self.stems, self.wanted.identity, self.parts, self.tasks, self.is_counted)
 
     @functools.cached_property
     def _is_one_stem_per_stream(self) -> bool:
@@ -134,12 +158,23 @@ class Exchange:
         """The columns that rows travel with, and `TASK`."""
         stem = F.col(STEM)
         return [
-            self._of_stem(lambda own: own.task(self.tasks)).alias(TASK),
+            self._of_stem(self._task_of).alias(TASK),
             stem,
             self._of_stem(StemExchange.time_us).alias(TIME),
             self._of_stem(lambda own: self.wanted.of_stream(own.stream.number)).alias(PARTS),
+            *([F.col(ARRIVAL)] if self.is_counted else []),
             *[F.when(stem == s.number, s.struct()).alias(stem_field(s.number)) for s in self.stems],
         ]
+
+    @functools.cached_property
+    def _is_copied(self) -> bool:
+        return any(len(own.copies) > 1 for own in self.stems)
+
+    def _task_of(self, own: StemExchange) -> Column:
+        """Return the task of a row, or an array of all its tasks if some rows have several."""
+        if not self._is_copied:
+            return own.task()
+        return F.array(*[own.task() + F.lit(copy) for copy in own.copies])
 
     @functools.cached_property
     def _is_wanted(self) -> Column:
@@ -161,8 +196,10 @@ class Exchange:
         Parameters
         ----------
         df
-            `SOURCE`, a struct for each stream, and whatever `wanted` reads.
+            `SOURCE`, a struct for each stream, whatever `wanted` reads, and `ARRIVAL`.
 
         """
         sent = df.withColumn(STEM, self._stem).filter(self._is_wanted).select(*self._columns)
+        if self._is_copied:
+            sent = sent.withColumn(TASK, F.explode(self._task))
         return sent.repartitionById(self.tasks, self._task)

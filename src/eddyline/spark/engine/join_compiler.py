@@ -11,6 +11,14 @@ from pyspark.sql.types import DataType, StructType
 
 from eddyline.errors import LookupTableError, QueryError
 from eddyline.spark.common.lookup_keys import common_type
+from eddyline.spark.engine.compared_key import (
+    ComparedKey,
+    Kind,
+    RoleBound,
+    is_whole,
+    kind_of,
+    may_be_nan,
+)
 from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.guards import could_fail
@@ -18,7 +26,7 @@ from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.sql.placeholders import STREAM, display_text
 from eddyline.sql.query import JoinSpec
-from eddyline.sql.specs import KeyText
+from eddyline.sql.specs import BoundSpec, KeyText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,13 +68,15 @@ class JoinCompiler:
                 f"it joins {len(spec.parts)} streams; at most {STREAMS_MAX} can be joined"
             )
         streams = [self._stream_of(part.stream) for part in spec.parts]
-        windows_us = _windows(spec, streams)
+        windows_us, windows_rows = _windows(spec, streams)
         parts = tuple(
             self._compile_part(CompiledQuery(0, compiled.name, part, "part")) for part in spec.parts
         )
         equalities = self._equalities(spec, streams)
         fields = tuple(_role_field(spec, streams, position) for position in range(len(streams)))
-        return replace(compiled, join=CompiledJoin(parts, equalities, windows_us, fields))
+        bounds = tuple(bound for own in spec.bounds if (bound := self._bound(own, streams)))
+        join = CompiledJoin(parts, equalities, windows_us, windows_rows, bounds, fields)
+        return replace(compiled, join=join)
 
     def _equalities(
         self, spec: JoinSpec, streams: Sequence[StreamInfo]
@@ -91,6 +101,26 @@ class JoinCompiler:
             sets.append(united)
         return tuple(frozenset(equal) for equal in sets)
 
+    def _bound(self, spec: BoundSpec, streams: Sequence[StreamInfo]) -> RoleBound | None:
+        """Return a comparison in numbers; None if only Spark can evaluate it."""
+        types = []
+        for key in (spec.low, spec.high):
+            empty = self._spark.createDataFrame([], streams[key.part].schema).alias(STREAM)
+            if could_fail(empty, f"{key.text} IS NULL"):
+                return None
+            types.append(empty.select(F.expr(key.text)).schema[0].dataType)
+        kinds = {kind_of(data_type) for data_type in types}
+        kind = kinds.pop()
+        if kind is None or kinds or (spec.is_interval and kind is not Kind.TIMESTAMP):
+            return None
+        if spec.nan_fits and any(map(may_be_nan, types)):
+            return None
+        low, high = ComparedKey(spec.low.text, kind), ComparedKey(spec.high.text, kind)
+        # Of whole numbers, less is at most one less.
+        is_less = spec.is_strict and spec.offset.is_integer() and all(map(is_whole, types))
+        offset = spec.offset - 1 if is_less else spec.offset
+        return RoleBound(spec.low.part, low, spec.high.part, high, offset)
+
     def _type_of(self, key: KeyText, stream: StreamInfo) -> DataType:
         empty = self._spark.createDataFrame([], stream.schema).alias(STREAM)
         if could_fail(empty, f"{key.text} IS NULL"):
@@ -109,21 +139,24 @@ def _role_field(spec: JoinSpec, streams: Sequence[StreamInfo], position: int) ->
     return RoleField(source.alias, f"s{stream.number}_{occurrence}", schema)
 
 
-def _windows(spec: JoinSpec, streams: Sequence[StreamInfo]) -> tuple[int, ...]:
-    windows = []
-    for part in spec.parts:
-        if part.window is not None and part.window.unit == "rows":
-            raise QueryError("a join of streams cannot have a window of rows; give a time")
-    for stream, window_us in zip(streams, spec.windows_us, strict=True):
-        if stream.time is None:
+def _windows(
+    spec: JoinSpec, streams: Sequence[StreamInfo]
+) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    """Return for each role its window of time and its window of rows; every role has one."""
+    windows = [part.window for part in spec.parts]
+    rows = tuple(w.size if w is not None and w.unit == "rows" else None for w in windows)
+    is_timed = any(window_us is not None for window_us in spec.windows_us)
+    for stream, window_us, size in zip(streams, spec.windows_us, rows, strict=True):
+        if stream.time is None and (is_timed or size is None):
+            reason = "rows are joined by time" if size is None else "other streams by time"
             raise QueryError(
-                f"stream {stream.name!r} has no event time, and rows are joined by time; register "
-                f"it with engine.stream({stream.name!r}, df, time=...)"
+                f"stream {stream.name!r} has no event time, and {reason}; register it with "
+                f"engine.stream({stream.name!r}, df, time=...), or give every stream a window of "
+                f"rows, as in {stream.name} [ROWS 1000]"
             )
-        if window_us is None:
+        if window_us is None and size is None:
             raise QueryError(
                 f"nothing says how long rows of {stream.name!r} are to be kept; add a window, for "
                 f"example WINDOW 30 SECONDS"
             )
-        windows.append(window_us)
-    return tuple(windows)
+    return spec.windows_us, rows

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from eddyline.journal import Event
-from eddyline.journal.events import JoinTaskSkewed, ProbeOrderChanged, event_from_dict
+from eddyline.journal.events import (
+    JoinDealt,
+    JoinTaskSkewed,
+    ProbeOrderChanged,
+    event_from_dict,
+)
 from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.dealing import Dealing
 from eddyline.spark.engine.exchange import Exchange
 from eddyline.spark.engine.join_planner import JoinPlanner
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.engine.wanted_parts import WantedParts
+from eddyline.spark.state.counted_rows import CountedRows
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
 from eddyline.spark.state.join_state import JoinState
@@ -68,6 +75,8 @@ class JoinRunner:
         self._note = note
         self._planner = JoinPlanner(streams, folder, tasks, policy, seed)
         self._exchange: Exchange | None = None
+        #: Queries whose dealing was reported.
+        self._dealt: set[str] = set()
         #: Keys that were reported because most rows of a task have them.
         self._heavy: set[tuple[str, str]] = set()
         #: The join state as of the last finished micro-batch.
@@ -87,6 +96,7 @@ class JoinRunner:
         batch: int,
         queries: Mapping[CompiledQuery, int],
         newest_us: Mapping[str, int],
+        counted: Mapping[int, CountedRows],
     ) -> tuple[JoinNote, list[str]]:
         """Join the matched rows of a micro-batch; return what was done, and expired containers.
 
@@ -100,15 +110,18 @@ class JoinRunner:
             The queries that join streams, each with the number of times that it was resumed.
         newest_us
             Newest event time of each stream, by name, as of the last finished micro-batch.
+        counted
+            By number of the stream, its rows; empty if no query has a window of rows.
 
         """
         watermarks_us = {
             stream.name: newest_us.get(stream.name, _NEVER_US) - stream.delay_us
             for stream in self._streams
         }
-        planned = self._planner.plan(batch, queries, watermarks_us, wanted, self.state)
+        planned = self._planner.plan(batch, queries, watermarks_us, wanted, self.state, counted)
         if self._exchange is None or self._exchange.identity != planned.exchange.identity:
             self._exchange = planned.exchange
+        self._report_dealings(planned.dealings)
         sent = self._exchange.send(matched)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
@@ -134,6 +147,13 @@ class JoinRunner:
             self.state.bytes,
             len(self.state),
         )
+
+    def _report_dealings(self, dealings: Mapping[str, Dealing]) -> None:
+        """Write into the journal, once for each query, how it is joined without a common key."""
+        for name, dealing in dealings.items():
+            if name not in self._dealt:
+                self._dealt.add(name)
+                self._note(JoinDealt(query=name, tasks=dealing.tasks, gain=dealing.gain))
 
     def _report_skew(self, note: JoinNote, tasks: int) -> None:
         """Write into the journal, once for each key, that a task has most of the rows."""

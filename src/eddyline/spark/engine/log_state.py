@@ -27,6 +27,8 @@ class LogState:
         Results of each query, by query number.
     newest_us
         Newest event time of each stream that has one.
+    counted
+        Rows of each stream that were counted, for windows of rows.
     newest_version
         Newest version of the catalogue that a micro-batch was run with.
     largest_number
@@ -53,6 +55,7 @@ class LogState:
     end: int = 0
     matched: dict[int, int] = field(default_factory=dict)
     newest_us: dict[str, int] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)
     newest_version: int = 0
     largest_number: int = 0
     offsets: dict[int, str] = field(default_factory=dict)
@@ -66,6 +69,7 @@ class LogState:
             self.matched[number] = self.matched.get(number, 0) + count
         self.largest_number = max(self.largest_number, *record.counts, 0)
         self.newest_us |= record.newest_us
+        self.counted |= record.counted
         self.newest_version = max(self.newest_version, record.version)
         self.offsets[batch] = record.offsets
         while len(self.offsets) > OFFSETS_KEPT:
@@ -100,6 +104,7 @@ class LogState:
             "end": self.end,
             "matched": self.matched,
             "newest_us": self.newest_us,
+            "counted": self.counted,
             "newest_version": self.newest_version,
             "largest_number": self.largest_number,
             "offsets": self.offsets,
@@ -117,6 +122,7 @@ class LogState:
             plain["end"],
             {int(number): count for number, count in plain["matched"].items()},
             dict(plain["newest_us"]),
+            dict(plain.get("counted", {})),
             plain["newest_version"],
             plain["largest_number"],
             {int(batch): offsets for batch, offsets in plain["offsets"].items()},

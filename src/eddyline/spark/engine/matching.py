@@ -24,8 +24,10 @@ from eddyline.spark.engine.native_routes import NativeGroup
 from eddyline.spark.engine.planner import BatchPlan, EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
 from eddyline.spark.engine.result_store import QUERIES, ResultStore
+from eddyline.spark.engine.row_counts import RowCounts
 from eddyline.spark.engine.task_note import EddyCounts, TaskNote
 from eddyline.spark.engine.wanted_parts import ListedParts, WantedParts
+from eddyline.spark.state.counted_rows import CountedRows
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import owner
 
@@ -59,6 +61,8 @@ class MatchOutcome:
         Rows of queries that Spark filtered for them alone, by number.
     joins, expired
         What joining streams came to, and names of containers of join state that have expired.
+    counted
+        Rows of each stream so far, by name, if a query has a window of rows.
 
     """
 
@@ -71,6 +75,7 @@ class MatchOutcome:
     alone: dict[int, AloneRows] = field(default_factory=dict)
     joins: JoinNote = field(default_factory=JoinNote)
     expired: tuple[str, ...] = ()
+    counted: Mapping[str, int] = field(default_factory=dict)
 
     def counts(self) -> dict[int, int]:
         """Return the number of matching rows of each query that has any and did not fail."""
@@ -79,6 +84,14 @@ class MatchOutcome:
         return {
             n: count for n, count in counts.items() if count and n >= 0 and n not in self.failures
         }
+
+
+@dataclass(frozen=True)
+class _Joining:
+    """The queries that join streams, each with how often it was resumed, and the counted rows."""
+
+    queries: Mapping[CompiledQuery, int]
+    counted: Mapping[int, CountedRows] = field(default_factory=dict)
 
 
 class Matcher:
@@ -94,6 +107,8 @@ class Matcher:
         Stores rows.
     event_times
         Follows the event times of the streams.
+    row_counts
+        Counts their rows.
     faults
         Finds the queries at fault.
     arbiter
@@ -111,6 +126,7 @@ class Matcher:
         planner: EddyPlanner,
         results: ResultStore,
         event_times: EventTimes,
+        row_counts: RowCounts,
         faults: FaultSearch,
         arbiter: Arbiter,
         joins: JoinRunner,
@@ -120,6 +136,7 @@ class Matcher:
         self._planner = planner
         self._results = results
         self._event_times = event_times
+        self._row_counts = row_counts
         self._faults = faults
         self._arbiter = arbiter
         self._joins = joins
@@ -166,6 +183,22 @@ class Matcher:
         plan: BatchPlan,
         outcome: MatchOutcome,
     ) -> MatchOutcome:
+        """Run all queries on the rows, counted if one of them has a window of rows."""
+        joining = {q: n for q, n in self._resumed(record).items() if q.number in plan.queries}
+        if not any(query.join is not None and query.join.counts_rows for query in joining):
+            return self._run_pass(df, batch, plan, outcome, _Joining(joining))
+        with self._row_counts.counted(df) as (rows, counts):
+            outcome = self._run_pass(rows, batch, plan, outcome, _Joining(joining, counts.streams))
+        return replace(outcome, counted=counts.totals)
+
+    def _run_pass(
+        self,
+        df: DataFrame,
+        batch: int,
+        plan: BatchPlan,
+        outcome: MatchOutcome,
+        joining: _Joining,
+    ) -> MatchOutcome:
         """Find the matches of all queries in one pass; store the rows that some query wants."""
         from pyspark.sql import Observation
 
@@ -173,7 +206,6 @@ class Matcher:
         metrics = self._event_times.metrics()
         if metrics:
             df = df.observe(times, *metrics)
-        joining = {q: n for q, n in self._resumed(record).items() if q.number in plan.queries}
         if plan.bits is not None:
             outcome = self._join(df, plan.bits, batch, joining, outcome)
             note, late = (
@@ -189,22 +221,22 @@ class Matcher:
         )
         numbers = f"{_MATCHED}.queries"
         is_stored = any(plan.stored_columns.values())
-        if joining and is_stored:
+        if joining.queries and is_stored:
             matched = matched.persist()  # the rows serve two jobs, and are read once
         files: dict[str, int] = {}
         try:
             if is_stored:
                 stored = F.col(numbers)
-                if joining:
+                if joining.queries:
                     stored = F.filter(stored, lambda number: number >= 0)
                 matches = matched.withColumn(QUERIES, stored).filter(F.size(QUERIES) > 0)
                 files = self._results.write_matches(batch, matches, plan.stored_columns)
-            if joining:
+            if joining.queries:
                 outcome = self._join(matched, ListedParts(numbers), batch, joining, outcome)
             elif not is_stored:
                 matched.write.format("noop").mode("overwrite").save()
         finally:
-            if joining and is_stored:
+            if joining.queries and is_stored:
                 matched.unpersist()
         late = self._event_times.advance(times.get) if metrics else 0
         note = TaskNote.merge(map(TaskNote.from_dict, unpack(notes.get[METRIC])))
@@ -216,11 +248,13 @@ class Matcher:
         df: DataFrame,
         wanted: WantedParts,
         batch: int,
-        queries: Mapping[CompiledQuery, int],
+        joining: _Joining,
         outcome: MatchOutcome,
     ) -> MatchOutcome:
         newest_us = self._event_times.newest_us
-        joined, expired = self._joins.run(df, wanted, batch, queries, newest_us)
+        joined, expired = self._joins.run(
+            df, wanted, batch, joining.queries, newest_us, joining.counted
+        )
         return replace(outcome, joins=joined, expired=tuple(expired))
 
     def _resumed(self, record: BatchRecord) -> dict[CompiledQuery, int]:

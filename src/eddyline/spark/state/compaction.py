@@ -6,14 +6,14 @@ Rows that no running query wants any more are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import Bitmaps, BoolArray, IntArray
 from eddyline.joins.keys import concat_keys
 from eddyline.joins.run import Run
+from eddyline.spark.state.needs import Need, needed_rows
 from eddyline.spark.state.state_file import StateFile
 
 #: So many containers of one tier are merged into one of the next.
@@ -46,20 +46,20 @@ def choose_merges(files: Iterable[StateFile]) -> tuple[str, ...]:
     return ()
 
 
-def merge_runs(runs: Sequence[Run], needed_since_us: IntArray, schema: pa.Schema) -> Run | None:
+def merge_runs(runs: Sequence[Run], needs: Sequence[Need], schema: pa.Schema) -> Run | None:
     """Return several runs of one SteM as one; None if no row is needed any more.
 
     Parameters
     ----------
     runs
         The runs, with keys and lineage as the current plan has them.
-    needed_since_us
-        By slot, the oldest event time that the query may still join.
+    needs
+        What queries may still join of them.
     schema
         Columns to keep.
 
     """
-    kept = [(run, np.flatnonzero(_is_needed(run, needed_since_us))) for run in runs]
+    kept = [(run, needed_rows(run, needs)) for run in runs]
     kept = [(run, rows) for run, rows in kept if len(rows)]
     if not kept:
         return None
@@ -76,31 +76,12 @@ def merge_runs(runs: Sequence[Run], needed_since_us: IntArray, schema: pa.Schema
         for field in schema
     ]
     times = np.concatenate([run.times_us[rows] for run, rows in kept])
-    return Run(keys, times, lineage, pa.RecordBatch.from_arrays(columns, schema=schema))
-
-
-def _is_needed(run: Run, needed_since_us: IntArray) -> BoolArray:
-    """Return which rows some query may still join."""
-    limits = np.unique(needed_since_us)
-    is_needed = np.zeros(len(run), dtype=bool)
-    for limit in limits:
-        slots = np.flatnonzero(needed_since_us == limit)
-        mask = np.zeros(next(iter(run.lineage.values())).shape[1], dtype=np.uint64)
-        for slot in slots:
-            mask[slot // 64] |= np.uint64(1) << np.uint64(slot % 64)
-        is_young = run.times_us >= limit
-        for bitmaps in run.lineage.values():
-            is_needed |= is_young & _wants(bitmaps, mask)
-    return is_needed
-
-
-def _wants(bitmaps: Bitmaps, mask: Bitmaps) -> BoolArray:
-    return np.asarray((bitmaps & mask).any(axis=1))
-
-
-def limits_by_slot(needed_since_us: Mapping[int, int], slots: int) -> IntArray:
-    """Return for each slot the oldest event time needed; slots without a query need nothing."""
-    limits = np.full(slots, np.iinfo(np.int64).max)
-    for slot, limit in needed_since_us.items():
-        limits[slot] = limit
-    return limits
+    sequence = None
+    if any(run.sequence is not None for run, _ in kept):
+        sequence = np.concatenate([run.sequence_numbers()[rows] for run, rows in kept])
+    compared = [
+        np.concatenate([run.compared[number][rows] for run, rows in kept])
+        for number in range(len(kept[0][0].compared))
+    ]
+    payload = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return Run(keys, times, lineage, payload, sequence, compared)

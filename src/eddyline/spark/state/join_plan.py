@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from eddyline.joins.plan import JoinQuery, Role
 from eddyline.ordering import Policy
+from eddyline.spark.state.counted_rows import CountedRows
+from eddyline.spark.state.needs import Need
 from eddyline.spark.state.state_file import StateFile
 
 #: A number for each role of a query is needed where rows carry the queries that want them.
@@ -71,7 +73,11 @@ class StemLayout:
     payload
         The columns that results are made of.
     stream, time
-        Number of the stream, and its event-time column.
+        Number of the stream, and its event-time column; None without one.
+    compared
+        Names of what comparisons across streams use.
+    first_tasks
+        The tasks that have the first copy of their rows; None if rows go to one task only.
 
     """
 
@@ -81,7 +87,9 @@ class StemLayout:
     occurrences: int
     payload: pa.Schema
     stream: int
-    time: str
+    time: str | None
+    compared: tuple[str, ...] = ()
+    first_tasks: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class JoinPart:
     slot, occurrence
         The bit in the lineage of rows.
     watermark_us
-        Rows older than this are late for the query.
+        Rows older than this are late for the query; None if it has windows of rows alone.
     stem
         Number of the SteM that serves it.
 
@@ -101,7 +109,7 @@ class JoinPart:
 
     slot: int
     occurrence: int
-    watermark_us: int
+    watermark_us: int | None
     stem: int
 
 
@@ -131,8 +139,8 @@ class JoinPlan:
         Containers of earlier micro-batches, by task.
     merges
         Names of the containers that each task should merge into one.
-    needed_since_us
-        By slot, the oldest event time that the query may still join.
+    needs
+        For each SteM, what queries may still join of its stored rows.
     orders
         By role of new rows, as a name, the names of the probes in the order to begin with.
     bits
@@ -140,6 +148,9 @@ class JoinPlan:
         They are those of all roles of its stream.
     policy, seed
         Decides in which order rows ask SteMs, None for the default; for whatever it draws.
+    counted
+        By number of the stream, its rows in this micro-batch; empty if no query has a window of
+        rows.
 
     """
 
@@ -154,11 +165,12 @@ class JoinPlan:
     stems: tuple[StemLayout, ...]
     files: Mapping[int, tuple[StateFile, ...]]
     merges: Mapping[int, tuple[str, ...]]
-    needed_since_us: Mapping[int, int]
+    needs: Mapping[int, tuple[Need, ...]]
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     policy: Policy | None = None
     seed: int | None = None
+    counted: Mapping[int, CountedRows] = field(default_factory=dict)
 
     def role_name(self, role: Role) -> str:
         """Return a name for a role that means the same in other plans."""

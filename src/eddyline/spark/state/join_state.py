@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from eddyline.spark.state.needs import Need
 from eddyline.spark.state.state_file import StateFile
+from eddyline.spark.state.stored_lineage import SlotKeys
 
 
 class JoinState:
@@ -56,24 +58,25 @@ class JoinState:
                 tasks.setdefault(file.task, []).append(file)
         return {task: tuple(files) for task, files in tasks.items()}
 
-    def expired(self, needed_since_us: Mapping[tuple[int, int], int]) -> list[str]:
+    def expired(self, needs: Mapping[str, Sequence[Need]], slot_keys: SlotKeys) -> list[str]:
         """Return the names of containers that no later result can need.
 
         Parameters
         ----------
-        needed_since_us
-            For each running query, by number and how often it was resumed, the oldest event time
-            that it may still join.
+        needs
+            By name of the SteM, what running queries may still join of its rows.
+        slot_keys
+            What the slots in `needs` stand for.
 
         """
         return [
             file.name
             for file in self._files.values()
             if not any(
-                section.newest_us >= needed_since_us[query]
-                for section in file.sections.values()
-                for query in section.slots.values()
-                if query in needed_since_us
+                slot_keys[need.slot] in stored and need.reaches(section.newest_us, section.last_row)
+                for stem, section in file.sections.items()
+                for stored in [set(section.slots.values())]
+                for need in needs.get(stem, ())
             )
         ]
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import EngineError
+from eddyline.joins.arrivals import UNCOUNTED
 
 #: Version of the layout of containers; another one is refused.
 LAYOUT = 1
@@ -46,6 +47,10 @@ class Section:
     slots
         Which query a bit of the lineage stands for: by slot, the query's number and how often it
         was resumed.
+    last_row
+        Largest sequence number of the rows.
+    compared
+        Names of the columns that comparisons across streams use.
 
     """
 
@@ -56,6 +61,8 @@ class Section:
     newest_us: int
     keys: tuple[str, ...]
     slots: Mapping[int, tuple[int, int]]
+    last_row: int = UNCOUNTED
+    compared: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -63,6 +70,8 @@ class Section:
             "at": [self.offset, self.length, self.rows, self.oldest_us, self.newest_us],
             "keys": list(self.keys),
             "slots": {str(slot): list(key) for slot, key in self.slots.items()},
+            "last_row": self.last_row,
+            "compared": list(self.compared),
         }
 
     @classmethod
@@ -70,7 +79,17 @@ class Section:
         """Read what `to_dict` wrote."""
         offset, length, rows, oldest_us, newest_us = plain["at"]
         slots = {int(slot): (key[0], key[1]) for slot, key in plain["slots"].items()}
-        return cls(offset, length, rows, oldest_us, newest_us, tuple(plain["keys"]), slots)
+        return cls(
+            offset,
+            length,
+            rows,
+            oldest_us,
+            newest_us,
+            tuple(plain["keys"]),
+            slots,
+            plain.get("last_row", UNCOUNTED),
+            tuple(plain.get("compared", ())),
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +164,8 @@ class SectionRows:
     newest_us: int
     keys: tuple[str, ...]
     slots: Mapping[int, tuple[int, int]]
+    last_row: int = UNCOUNTED
+    compared: tuple[str, ...] = ()
 
 
 def write_container(
@@ -188,7 +209,15 @@ def write_container(
             writer.write_batch(given.columns)
         length, count = sink.tell() - begin, given.columns.num_rows
         sections[stem] = Section(
-            begin, length, count, given.oldest_us, given.newest_us, given.keys, given.slots
+            begin,
+            length,
+            count,
+            given.oldest_us,
+            given.newest_us,
+            given.keys,
+            given.slots,
+            given.last_row,
+            given.compared,
         )
     content = sink.getvalue()
     path = folder / name

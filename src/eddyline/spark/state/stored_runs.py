@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import Bitmaps
+from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.keys import KeyColumn
 from eddyline.joins.run import Run
 from eddyline.spark.common.worker_cache import WorkerCache
@@ -29,7 +30,7 @@ from eddyline.spark.state.state_file import (
 from eddyline.spark.state.stored_lineage import SlotKeys, from_column, to_column, translate
 
 SECTIONS_MAX = 4_096
-_TIME, _ROW = "time_us", "row"
+_TIME, _ROW, _SEQUENCE = "time_us", "row", "sequence"
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,17 @@ class StoredRun:
 
     Parameters
     ----------
-    keys
-        Its key columns, by name.
+    keys, compared
+        Its key columns, and those that comparisons across streams use, by name.
     run
-        Its rows, with the keys in the order in which they were written and without lineage.
+        Its rows, with these columns in the order in which they were written, without lineage.
     lineage
         By occurrence, as it was written.
 
     """
 
     keys: tuple[str, ...]
+    compared: tuple[str, ...]
     run: Run
     lineage: Mapping[int, Bitmaps]
 
@@ -71,14 +73,28 @@ def to_section(run: Run, stem: StemLayout, slot_keys: SlotKeys) -> SectionRows:
             columns[f"v{number}"] = pa.array(key.is_valid)
     for occurrence, bitmaps in run.lineage.items():
         columns[f"l{occurrence}"] = to_column(bitmaps)
+    for number, values in enumerate(run.compared):
+        columns[f"o{number}"] = pa.array(values)
     columns[_ROW] = run.payload.to_struct_array()
     oldest_us, newest_us = int(run.times_us.min()), int(run.times_us.max())
-    return SectionRows(pa.record_batch(columns), oldest_us, newest_us, stem.keys, slot_keys)
+    last_row = UNCOUNTED
+    if run.sequence is not None:
+        columns[_SEQUENCE] = pa.array(run.sequence)
+        last_row = int(run.sequence.max())
+    return SectionRows(
+        pa.record_batch(columns),
+        oldest_us,
+        newest_us,
+        stem.keys,
+        slot_keys,
+        last_row,
+        stem.compared,
+    )
 
 
 def remember(folder: pathlib.Path, file: StateFile, stem: StemLayout, run: Run) -> None:
     """Keep a run that this process has just written."""
-    stored = StoredRun(stem.keys, replace(run, lineage={}), run.lineage)
+    stored = StoredRun(stem.keys, stem.compared, replace(run, lineage={}), run.lineage)
     _sections.put((str(folder), file.name, stem.name), stored)
 
 
@@ -129,7 +145,10 @@ def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
     while f"l{len(lineage)}" in names:
         lineage[len(lineage)] = from_column(rows[f"l{len(lineage)}"])
     payload = pa.RecordBatch.from_struct_array(rows[_ROW])
-    return StoredRun(section.keys, Run(keys, rows[_TIME].to_numpy(), {}, payload), lineage)
+    sequence = rows[_SEQUENCE].to_numpy() if _SEQUENCE in names else None
+    compared = [rows[f"o{number}"].to_numpy() for number in range(len(section.compared))]
+    run = Run(keys, rows[_TIME].to_numpy(), {}, payload, sequence, compared)
+    return StoredRun(section.keys, section.compared, run, lineage)
 
 
 def _for_plan(
@@ -147,9 +166,12 @@ def _for_plan(
         else np.zeros((count, words), dtype=np.uint64)
         for occurrence in range(layout.occurrences)
     }
-    if stored.keys == layout.keys:
+    if (stored.keys, stored.compared) == (layout.keys, layout.compared):
         return replace(stored.run, lineage=lineage)
     by_name = dict(zip(stored.keys, stored.run.keys, strict=True))
     absent = KeyColumn(np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=bool))
     keys = [by_name.get(name, absent) for name in layout.keys]
-    return Run(keys, stored.run.times_us, lineage, stored.run.payload)
+    run, null = stored.run, np.full(count, np.nan)
+    values = dict(zip(stored.compared, run.compared, strict=True))
+    compared = [values.get(name, null) for name in layout.compared]
+    return Run(keys, run.times_us, lineage, run.payload, run.sequence, compared)

@@ -19,5 +19,5 @@ def test_stored_rows_keep_their_number_of_tasks(
     """With another number of cores, rows would go to other tasks than their partners."""
     state = JoinState(tmp_path)
     state.apply([StateFile("x", 0, 0, count, 9, 0, {}) for count in stored], ())
-    planned = JoinPlanner([], tmp_path, tasks=2).plan(1, {}, {}, ListedParts("q"), state)
+    planned = JoinPlanner([], tmp_path, tasks=2).plan(1, {}, {}, ListedParts("q"), state, {})
     assert planned.plan.tasks == planned.exchange.tasks == tasks

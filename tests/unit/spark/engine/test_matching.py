@@ -64,7 +64,7 @@ class Engine:
         return AloneRows(5, {"part.parquet": 10})
 
     def match(self) -> MatchOutcome:
-        matcher = Matcher(self, self, None, None, self, self, None, self.raise_if_stopping)  # type: ignore[arg-type]
+        matcher = Matcher(self, self, None, None, None, self, self, None, self.raise_if_stopping)  # type: ignore[arg-type]
 
         def run(df: Any, batch: int, record: Any, plan: Any, outcome: MatchOutcome) -> MatchOutcome:
             from dataclasses import replace

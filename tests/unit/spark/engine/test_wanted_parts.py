@@ -20,7 +20,9 @@ def compiled(where: str, number: int = 0) -> CompiledQuery:
     query = parse(f"SELECT a.v FROM a, b WHERE a.k = b.k {where} WINDOW 5 SECONDS", SCHEMAS)
     assert query.join is not None
     parts = tuple(CompiledQuery(0, "q", part, "part") for part in query.join.parts)
-    return CompiledQuery(number, "q", query, "stored", join=CompiledJoin(parts, (), (5, 5), ()))
+    return CompiledQuery(
+        number, "q", query, "stored", join=CompiledJoin(parts, (), (5, 5), (None, None), (), ())
+    )
 
 
 @pytest.mark.parametrize("where", ["", "AND a.v > 5 AND b.s = 'x'", "AND a.v IN (1, 2)"])

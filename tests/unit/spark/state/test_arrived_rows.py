@@ -6,9 +6,9 @@ import pathlib
 
 import pyarrow as pa
 
+from eddyline.spark.state.arrived_rows import Arrivals, ArrivedRows
 from eddyline.spark.state.join_note import HeavyKey
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout
-from eddyline.spark.state.join_worker import Arrivals, ArrivedRows
 
 PARTS = {
     -1: JoinPart(0, 0, 10, stem=0),

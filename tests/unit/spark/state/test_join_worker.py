@@ -20,6 +20,7 @@ from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout, part_number
 from eddyline.spark.state.join_state import JoinState
 from eddyline.spark.state.join_worker import join_task
+from eddyline.spark.state.needs import Need
 from eddyline.spark.state.state_file import StateFileError
 from tests.unit.joins import oracle
 from tests.unit.joins.oracle import Row
@@ -56,8 +57,8 @@ class Engine:
             for n, window in windows_us.items()
         )
         identities = {slots[n]: (n, 0) for n in windows_us}
-        needed = {slots[n]: watermark_us - w + 1 for n, w in windows_us.items()}
-        expired = self.state.expired({identities[slot]: since for slot, since in needed.items()})
+        needs = tuple(Need(slots[n], 0, watermark_us - w + 1) for n, w in windows_us.items())
+        expired = self.state.expired({stem.name: needs for stem in STEMS}, identities)
         files = self.state.by_task(without=expired)
         plan = JoinPlan(
             self.batch,
@@ -75,7 +76,7 @@ class Engine:
             STEMS,
             files,
             {task: names for task, own in files.items() if (names := choose_merges(own))},
-            needed,
+            dict.fromkeys(range(2), needs),
         )
         for produced in join_task(plan, to_batches(rows, list(windows_us))):
             note = JoinNote.from_dict(json.loads(produced["note"][0].as_py()))

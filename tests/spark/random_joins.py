@@ -45,10 +45,11 @@ def random_join(rng: random.Random, streams_max: int) -> RandomJoin:
     aliases = [f"x{n}" for n in range(rng.randint(2, streams_max))]
     names = {alias: rng.choice(STREAMS) for alias in aliases}
     one_key = rng.choice(EQUAL[:2]) if rng.random() < 0.5 else None
+    links = [one_key or rng.choice(EQUAL) for _ in aliases]
+    if rng.random() < 0.15:  # another comparison is the only link
+        links[-1] = rng.choice(ACROSS[:2])
     conditions = [
-        (one_key or rng.choice(EQUAL)).format(alias, rng.choice(aliases[:n]))
-        for n, alias in enumerate(aliases)
-        if n
+        links[n].format(alias, rng.choice(aliases[:n])) for n, alias in enumerate(aliases) if n
     ]
     for chance, kinds in ((0.4, EQUAL), (0.4, ACROSS)):
         if rng.random() < chance:

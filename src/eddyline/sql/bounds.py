@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eddyline.sql.intervals import interval_us
+from eddyline.sql.intervals import interval_us, is_exact
 from eddyline.sql.normalise import Conjunct
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.specs import BoundSpec, KeyText
@@ -26,6 +26,11 @@ class _Sum:
     terms: tuple[tuple[int, exp.Expression], ...] = ()
     constant: float = 0.0
     is_interval: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is added or subtracted."""
+        return [sign for sign, _ in self.terms] == [1] and self.constant == 0
 
     def minus(self, other: _Sum) -> _Sum:
         negated = tuple((-sign, node) for sign, node in other.terms)
@@ -50,6 +55,9 @@ class _Found:
             return
         keys = {sign: self._key(node) for sign, node in difference.terms}
         low, high = keys[1], keys[-1]
+        is_computed = not (smaller.is_plain and larger.is_plain)
+        if is_computed and not difference.is_interval and not self.resolved.schemas.ansi:
+            return  # whole numbers that are too large begin again from below
         if low is None or high is None or low.part == high.part:
             return
         # NaN, which is larger than all numbers, can only be a difference of streams.
@@ -58,6 +66,22 @@ class _Found:
         self.bounds.append(
             BoundSpec(low, high, offset, is_strict, nan_fits, difference.is_interval)
         )
+
+    def to_sum(self, node: exp.Expression) -> _Sum:
+        """Take an expression apart at + and -."""
+        node = node.unnest()
+        if isinstance(node, exp.Sub):
+            return self.to_sum(node.left).minus(self.to_sum(node.right))
+        if isinstance(node, exp.Add):
+            return self.to_sum(node.left).minus(_Sum().minus(self.to_sum(node.right)))
+        if isinstance(node, exp.Neg):
+            return _Sum().minus(self.to_sum(node.this))
+        if isinstance(node, exp.Literal) and node.is_number:
+            return _Sum(constant=float(node.this))
+        length_us = interval_us(node)
+        if length_us is not None and is_exact(node, self.resolved.schemas.timezone):
+            return _Sum(constant=float(length_us), is_interval=True)
+        return _Sum(((1, node),))
 
     def _key(self, node: exp.Expression) -> KeyText | None:
         aliases = source_aliases(node)
@@ -93,7 +117,7 @@ def _add_bounds(condition: exp.Expression, found: _Found) -> None:
     elif isinstance(condition, exp.GT | exp.GTE):
         _add_at_most(condition.right, condition.left, found, is_strict)
     elif isinstance(condition, exp.EQ):
-        left, right = _to_sum(condition.left), _to_sum(condition.right)
+        left, right = found.to_sum(condition.left), found.to_sum(condition.right)
         found.add(left, right, is_strict)
         found.add(
             right.minus(left), _Sum(), is_strict
@@ -103,26 +127,10 @@ def _add_bounds(condition: exp.Expression, found: _Found) -> None:
 def _add_at_most(
     smaller: exp.Expression, larger: exp.Expression, found: _Found, is_strict: bool
 ) -> None:
-    smaller, limit = smaller.unnest(), _to_sum(larger)
+    smaller, limit = smaller.unnest(), found.to_sum(larger)
     if isinstance(smaller, exp.Anonymous) and smaller.name.lower() == "abs" and not limit.terms:
-        inner = _to_sum(smaller.expressions[0])
+        inner = found.to_sum(smaller.expressions[0])
         found.add(inner, limit, is_strict)
         found.add(_Sum().minus(inner), limit, is_strict)
     else:
-        found.add(_to_sum(smaller), limit, is_strict)
-
-
-def _to_sum(node: exp.Expression) -> _Sum:
-    node = node.unnest()
-    if isinstance(node, exp.Sub):
-        return _to_sum(node.left).minus(_to_sum(node.right))
-    if isinstance(node, exp.Add):
-        return _to_sum(node.left).minus(_Sum().minus(_to_sum(node.right)))
-    if isinstance(node, exp.Neg):
-        return _Sum().minus(_to_sum(node.this))
-    if isinstance(node, exp.Literal) and node.is_number:
-        return _Sum(constant=float(node.this))
-    length_us = interval_us(node)
-    if length_us is not None:
-        return _Sum(constant=float(length_us), is_interval=True)
-    return _Sum(((1, node),))
+        found.add(found.to_sum(smaller), limit, is_strict)

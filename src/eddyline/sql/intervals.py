@@ -20,6 +20,33 @@ _UNITS_US = {
 _INTERVAL = re.compile(r"INTERVAL\s+'?(\d+)'?\s+([A-Z]+?)S?", re.IGNORECASE)
 
 
+#: Clocks of a time zone are changed by no more than this.
+CLOCK_CHANGE_US = _UNITS_US["DAY"]
+_UTC = frozenset(["utc", "etc/utc", "gmt", "z", "+00:00"])
+
+
+def is_utc(timezone: str) -> bool:
+    """Whether clocks of a time zone are never changed, as far as its name tells."""
+    return timezone.lower() in _UTC
+
+
+def is_exact(node: exp.Expression, timezone: str) -> bool:
+    """Whether adding a constant interval always adds the same time.
+
+    Days are those of the time zone, and the day on which clocks are changed is longer or shorter.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> is_exact(parse_one("INTERVAL '1' DAY"), "UTC")
+    True
+    >>> is_exact(parse_one("INTERVAL '1' DAY"), "Europe/Berlin")
+    False
+
+    """
+    return is_utc(timezone) or not re.search(r"\b(DAY|WEEK)S?\b", to_sql(node), re.IGNORECASE)
+
+
 def interval_us(node: exp.Expression) -> int | None:
     """Return the length of a constant interval; None if it is something else."""
     if not isinstance(node, exp.Interval):

@@ -8,10 +8,11 @@ involves several streams is left to Spark, when the result is read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from eddyline.sql.intervals import interval_us
+from eddyline.sql.intervals import CLOCK_CHANGE_US, interval_us, is_exact, is_utc
 from eddyline.sql.normalise import Conjunct
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.specs import KeyText, TimeBound
@@ -86,33 +87,46 @@ def _bounds_of(
         return []
     left = _time_of(condition.left, resolved, times)
     right = _time_of(condition.right, resolved, times)
-    if left is None or right is None or left[0] == right[0]:
+    if left is None or right is None or left.stream == right.stream:
         return []
     # left + a <= right + b: time of left - time of right <= b - a
-    difference_us = right[1] - left[1]
+    difference_us = right.added_us - left.added_us
+    slack_us = 0 if left.is_exact and right.is_exact else CLOCK_CHANGE_US
     bounds = []
     if isinstance(condition, exp.LT | exp.LTE | exp.EQ):
-        bounds.append(TimeBound(left[0], right[0], difference_us))
+        bounds.append(TimeBound(left.stream, right.stream, difference_us + slack_us))
     if isinstance(condition, exp.GT | exp.GTE | exp.EQ):
-        bounds.append(TimeBound(right[0], left[0], -difference_us))
+        bounds.append(TimeBound(right.stream, left.stream, slack_us - difference_us))
     return bounds
+
+
+class _Time(NamedTuple):
+    """An event time to which constants are added, and whether that means the same all year."""
+
+    stream: int
+    added_us: int
+    is_exact: bool
 
 
 def _time_of(
     node: exp.Expression, resolved: ResolvedQuery, times: Mapping[str, str]
-) -> tuple[int, int] | None:
-    """Return the stream whose event time an expression is, and the microseconds added to it."""
+) -> _Time | None:
+    """Return the stream whose event time an expression is, and what is added to it."""
     node = node.unnest()
     if isinstance(node, exp.Column):
         for number, source in enumerate(resolved.streams):
             if source.alias == node.table and times.get(source.name) == node.name:
-                return number, 0
+                # Other types have the local time of the session's time zone.
+                is_absolute = source.columns[node.name] == "timestamp"
+                return _Time(number, 0, is_absolute or is_utc(resolved.schemas.timezone))
         return None
     if isinstance(node, exp.Add | exp.Sub):
         time = _time_of(node.left, resolved, times)
         length_us = interval_us(node.right.unnest())
         if time is not None and length_us is not None:
-            return time[0], time[1] + (length_us if isinstance(node, exp.Add) else -length_us)
+            added_us = length_us if isinstance(node, exp.Add) else -length_us
+            exact = time.is_exact and is_exact(node.right, resolved.schemas.timezone)
+            return _Time(time.stream, time.added_us + added_us, exact)
     return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType
+from pyspark.sql.types import AtomicType, DoubleType, FloatType
 
 from eddyline.spark.engine.compared_key import ComparedKey
 from eddyline.spark.engine.dealing import Axes, Axis, axes_name, copies
@@ -80,10 +80,15 @@ class StemExchange:
         """Return the place of a row on an axis."""
         if axis.is_copied:
             return F.lit(0)
-        hashed = self.key(self.keys.index(axis.key)) if axis.key else F.col(self.stream.field)
+        hashed = [self.key(self.keys.index(axis.key))] if axis.key else self._hashed_columns()
         # Small numbers of the same hash, as rows of one task are stored in buckets.
-        bucket = F.pmod(F.xxhash64(hashed), F.lit(BUCKETS))
+        bucket = F.pmod(F.xxhash64(*hashed), F.lit(BUCKETS))
         return F.floor(bucket * axis.share / BUCKETS).cast("int")
+
+    def _hashed_columns(self) -> list[Column]:
+        """Return columns that say where a row goes that may go anywhere; Spark hashes no maps."""
+        fields = [field for field in self.stream.schema if isinstance(field.dataType, AtomicType)]
+        return [self.stream.column(field.name) for field in fields] or [F.lit(0)]
 
     def struct(self) -> Column:
         """Return keys, hashes and stored columns as one struct."""

@@ -6,9 +6,12 @@ Spark are in `joins_spark.py`, those over files in `joins_state.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +19,7 @@ import pyarrow as pa
 from eddyline.arrays import IntArray
 from eddyline.bench import joins_agreedy
 from eddyline.bench.harness import Bench, ratio
+from eddyline.bench.joins_batches import much_state, nothing_to_output
 from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
@@ -45,6 +49,8 @@ def run(bench: Bench) -> None:
             "memory": lambda: memory(bench),
             "spark": lambda: against_spark(bench),
             "queries": lambda: many_queries(bench),
+            "nothing": lambda: nothing_to_output(bench),
+            "state": lambda: much_state(bench),
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),
@@ -60,7 +66,10 @@ def run(bench: Bench) -> None:
 
 
 def _probe(bench: Bench) -> None:
-    """Time probes of 10,000 rows, against a kept sorted NumPy index."""
+    """Time probes of 10,000 rows, against a kept sorted NumPy index, and polars if it is here."""
+    polars: Any = None
+    with contextlib.suppress(ImportError):
+        polars = importlib.import_module("polars")
     rng = np.random.default_rng(bench.seed)
     for stored in (100_000, 1_000_000):
         keys, probes = rng.integers(0, stored, stored), rng.integers(0, stored, 10_000)
@@ -72,6 +81,10 @@ def _probe(bench: Bench) -> None:
             "SteM": functools.partial(_probe_stem, stem, searched),
             "sorted": functools.partial(_probe_sorted, order, ordered, probes),
         }
+        if polars is not None:
+            table = polars.DataFrame({"k": keys, "row": np.arange(stored)})
+            frame = polars.DataFrame({"k": probes})
+            variants["polars"] = functools.partial(frame.join, table, on="k")
         variants["again"] = variants["SteM"]
         seconds = bench.in_turn(f"probe {stored:,} rows", variants, rounds=4 * bench.rounds)
         rows = f"probe of 10,000 rows into {stored:,}"
@@ -81,6 +94,13 @@ def _probe(bench: Bench) -> None:
             "x",
             f"control {ratio(seconds['again'], seconds['SteM']):.3f}",
         )
+        if polars is not None:
+            bench.add(
+                f"{rows}: SteM / polars' join, which builds its table anew",
+                ratio(seconds["SteM"], seconds["polars"]),
+                "x",
+                f"control {ratio(seconds['again'], seconds['SteM']):.3f}",
+            )
 
 
 def _probe_stem(stem: SteM, searched: Sequence[KeyColumn]) -> list[tuple[IntArray, IntArray]]:

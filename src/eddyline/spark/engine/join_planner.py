@@ -210,15 +210,17 @@ class _Stems:
         dealing = deal(join, self._tasks)
         if join.common_key() is None:
             self.dealings[compiled.name] = dealing
-        seen: dict[StemKey, int] = {}
+        seen: dict[int, int] = {}
         roles = []
         for position, part in enumerate(join.parts):
             stream = self._streams[part.query.stream]
             stem = (stream.number, dealing.roles[position])
             number = self._numbers.setdefault(stem, len(self._numbers))
-            roles.append(Role(number, seen.get(stem, 0)))
-            seen[stem] = seen.get(stem, 0) + 1
-            self._occurrences[stem] = max(self._occurrences.get(stem, 0), seen[stem])
+            # Counted over all SteMs of the stream, as results say where the rows of a role are.
+            roles.append(Role(number, seen.get(stream.number, 0)))
+            seen[stream.number] = seen.get(stream.number, 0) + 1
+            occurrences = max(self._occurrences.get(stem, 0), seen[stream.number])
+            self._occurrences[stem] = occurrences
             keys = self._keys.setdefault(stem, {})
             own = [axis.key for axis in stem[1] if axis.key is not None]
             own += [rk.key for equal in join.equalities for rk in equal if rk.role == position]

@@ -30,7 +30,7 @@ def test_stored_rows_keep_their_number_of_tasks(
     assert planned.plan.tasks == planned.exchange.tasks == tasks
 
 
-SCHEMA = StructType().add("k", "bigint").add("v", "bigint").add("ts", "timestamp")
+SCHEMA = StructType().add("k", "long").add("v", "long").add("ts", "timestamp")
 SCHEMAS = Schemas({name: {"k": "bigint", "v": "bigint", "ts": "timestamp"} for name in "ab"})
 STREAMS = [StreamInfo(n, name, SCHEMA, "UTC", "ts") for n, name in enumerate("ab")]
 

@@ -187,6 +187,9 @@ class Arrivals:
         if self.count < HEAVY_ROWS_MIN:
             return {}
         number = max(self.rows, key=lambda own: len(self.rows[own].rows))
-        keys = self.rows[number].rows.field("k0")  # the one that decides the task, if any does
+        rows = self.rows[number].rows
+        if rows.type.get_field_index("k0") < 0:
+            return {}  # other comparisons alone link its stream with others
+        keys = rows.field("k0")  # the one that decides the task, if any does
         most = keys.value_counts().sort(order="descending", by="counts")[0].as_py()
         return {self.task: HeavyKey(plan.stems[number].name, str(most["values"]), most["counts"])}

@@ -9,6 +9,7 @@ import pyarrow as pa
 from eddyline.spark.state.arrived_rows import Arrivals, ArrivedRows
 from eddyline.spark.state.join_note import HeavyKey
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, StemLayout
+from eddyline.spark.state.join_worker import _to_runs
 
 PARTS = {
     -1: JoinPart(0, 0, 10, stem=0),
@@ -65,3 +66,28 @@ def test_a_large_task_names_the_key_that_most_rows_have() -> None:
     large = Arrivals(3, 11_001, {0: own, 1: few})
     assert large.heavy_key(plan) == {3: HeavyKey("light/room", "hall", 7_000)}
     assert Arrivals(3, 9_999, {0: own}).heavy_key(plan) == {}
+    unkeyed = ArrivedRows(pa.array([{"row": 1}] * 11_000), TIMES, pa.array([]))
+    assert Arrivals(3, 11_000, {0: unkeyed}).heavy_key(plan) == {}
+
+
+def test_a_late_row_with_copies_counts_once() -> None:
+    folder = pathlib.Path()
+    stem = StemLayout("a/*2", (), (), 1, pa.schema([]), 0, "ts", first_tasks=frozenset([0, 2]))
+    parts = {-1: JoinPart(0, 0, 10, stem=0)}
+    plan = JoinPlan(0, 4, folder, folder, (), {}, parts, {}, (stem,), {}, {}, {})
+    wanted = pa.array([[-1]], pa.list_(pa.int32()))
+    rows = ArrivedRows(pa.array([{"k0": 1}]), pa.array([5], pa.int64()), wanted)
+    late = [bool(_to_runs(plan, Arrivals(task, 1, {0: rows}), 1)[1]) for task in range(4)]
+    assert late == [True, False, True, False]
+
+
+def test_a_query_without_windows_of_time_has_no_late_rows() -> None:
+    folder = pathlib.Path()
+    stem = StemLayout("a/k", (), (), 1, pa.schema([]), 0, None)
+    parts = {-1: JoinPart(0, 0, None, stem=0)}
+    plan = JoinPlan(0, 1, folder, folder, (), {}, parts, {}, (stem,), {}, {}, {})
+    wanted = pa.array([[-1], [-1]], pa.list_(pa.int32()))
+    rows = ArrivedRows(pa.array([{"k0": 1}] * 2), pa.array([None, 5], pa.int64()), wanted)
+    bitmaps, is_late = rows.lineage(plan, 0, words=1)
+    assert bitmaps[0].ravel().tolist() == [1, 1]
+    assert not is_late.any()

@@ -1,7 +1,8 @@
 """Joins of streams: SteMs against other indexes, orders and plans, and the engine against Spark.
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
-Spark are in `joins_spark.py`, those over files in `joins_state.py`.
+Spark are in `joins_spark.py`, those over files in `joins_state.py`;
+NEXMark is in `joins_nexmark.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
 from eddyline.bench.joins_mesh import output_rate, produced
+from eddyline.bench.joins_nexmark import nexmark
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_state import growth, memory, written
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
@@ -45,6 +47,7 @@ def run(bench: Bench) -> None:
             "memory": lambda: memory(bench),
             "spark": lambda: against_spark(bench),
             "queries": lambda: many_queries(bench),
+            "nexmark": lambda: nexmark(bench),
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),

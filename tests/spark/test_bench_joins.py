@@ -1,0 +1,40 @@
+"""Benchmarks of joins against Spark: both sides give the same results."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eddyline.bench import joins, joins_nexmark
+from eddyline.bench.harness import Bench
+from eddyline.bench.joins_nexmark import CASES, write_streams
+from eddyline.bench.joins_versus import Contest, Outcome, check_same, run_engine, run_rival
+
+
+def run_both(spark: SparkSession, contest: Contest) -> tuple[Outcome, Outcome]:
+    """Run a query by an engine and by Spark; their results must be the same."""
+    own, rival = run_engine(spark, contest, 0), run_rival(spark, contest, {})
+    check_same(contest.name, [own], [rival])
+    return own, rival
+
+
+def test_nexmark_gives_the_same_as_spark(
+    spark: SparkSession, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joins_nexmark, "BATCHES", 2)
+    streams = write_streams(Bench("joins", quick=True), tmp_path)
+    own, rival = run_both(spark, Contest.of(CASES[1], streams))
+    assert own.candidates >= own.matches > 0
+    assert min(own.state_rows, own.state_bytes, own.written_bytes) > 0
+    assert min(rival.state_rows, rival.state_bytes, rival.written_bytes) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "figures"), [("nexmark", 5 * 5 + 2)])
+def test_parts_run(part: str, figures: int) -> None:
+    bench = Bench("joins", quick=True, rounds=1, only=part)
+    joins.run(bench)
+    assert len(bench.results) == figures
+    assert all(result.value > 0 for result in bench.results)

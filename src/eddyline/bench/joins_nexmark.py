@@ -18,7 +18,7 @@ from eddyline.bench.joins_case import JoinCase, Side, Streams
 from eddyline.bench.joins_versus import Contest, contend
 from eddyline.bench.nexmark_data import BATCH_US, FIRST_CATEGORY, make_events
 
-BATCHES = 6
+BATCHES = 5
 WINDOW_MS = BATCH_US // 1000
 SIDE_ROWS = 10_000
 _DERIVED = {

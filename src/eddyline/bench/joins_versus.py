@@ -186,27 +186,28 @@ class Compared:
 def run_rounds(bench: Bench, spark: Any, contest: Contest) -> Compared:
     """Run both in turn; raise if their results differ."""
     rounds = min(bench.rounds, ROUNDS_MAX)
-    compared = Compared([], [], [])
     stores = STORES if contest.rival is not None else {}
-    total = len(stores) + (3 if stores else 2) * rounds
-    with bench.progress(contest.name, total) as advance:
+    engines, again, rivals = [], [], []
+    with bench.progress(
+        contest.name, max(len(stores) - 1, 0) + (2 + bool(stores)) * rounds
+    ) as advance:
         tried: dict[str, Outcome] = {}
         for name, store in stores.items():
             tried[name] = run_rival(spark, contest, store)
             advance()
         best = min(tried, key=lambda name: tried[name].seconds, default="")
-        for _ in range(rounds):
-            compared.engines.append(run_engine(spark, contest, bench.seed))
+        for round_ in range(rounds):
+            engines.append(run_engine(spark, contest, bench.seed))
             advance()
-            if best:
-                compared.rivals.append(run_rival(spark, contest, STORES[best]))
+            again.append(run_engine(spark, contest, bench.seed))
+            advance()
+            if best and round_ == 0:
+                rivals.append(tried[best])
+            elif best:
+                rivals.append(run_rival(spark, contest, STORES[best]))
                 advance()
-            compared.again.append(run_engine(spark, contest, bench.seed))
-            advance()
-    check_same(
-        contest.name, [*compared.engines, *compared.again], [*tried.values(), *compared.rivals]
-    )
-    return Compared(compared.engines, compared.again, compared.rivals, best)
+    check_same(contest.name, engines + again, [*tried.values(), *rivals])
+    return Compared(engines, again, rivals, best)
 
 
 def check_same(name: str, own: list[Outcome], others: list[Outcome]) -> None:

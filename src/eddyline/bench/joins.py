@@ -1,8 +1,8 @@
 """Joins of streams: SteMs against other indexes, orders and plans, and the engine against Spark.
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
-Spark are in `joins_spark.py`, those over files in `joins_state.py`;
-NEXMark is in `joins_nexmark.py`.
+Spark are in `joins_spark.py`, those over files in `joins_state.py`; queries of NEXMark and
+flights run by `joins_versus.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
+from eddyline.bench.joins_flights import flights
 from eddyline.bench.joins_mesh import output_rate, produced
 from eddyline.bench.joins_nexmark import nexmark
 from eddyline.bench.joins_spark import against_spark, many_queries
@@ -36,6 +37,9 @@ from eddyline.ordering import Policy
 
 def run(bench: Bench) -> None:
     """Run all parts, or one of them."""
+    parts: dict[str, Callable[[], None]] = {}
+    if (data := bench.data) is not None:
+        parts["flights"] = lambda: flights(bench, data)
     bench.run_parts(
         {
             "probe": lambda: _probe(bench),
@@ -55,6 +59,7 @@ def run(bench: Bench) -> None:
             **joins_agreedy.parts(bench),
             "mesh": lambda: output_rate(bench),
             "produced": lambda: produced(bench),
+            **parts,
         }
     )
 

@@ -2,7 +2,7 @@
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
 Spark are in `joins_spark.py`, those over files in `joins_state.py`; queries of NEXMark and
-flights run by `joins_versus.py`.
+flights run by `joins_versus.py`, Flink in `joins_flink.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
 from eddyline.bench.joins_flights import flights
+from eddyline.bench.joins_flink import against_flink, is_asked_for
 from eddyline.bench.joins_mesh import output_rate, produced
 from eddyline.bench.joins_nexmark import nexmark
 from eddyline.bench.joins_spark import against_spark, many_queries
@@ -40,6 +41,8 @@ def run(bench: Bench) -> None:
     parts: dict[str, Callable[[], None]] = {}
     if (data := bench.data) is not None:
         parts["flights"] = lambda: flights(bench, data)
+    if is_asked_for(bench):
+        parts["flink"] = lambda: against_flink(bench)
     bench.run_parts(
         {
             "probe": lambda: _probe(bench),

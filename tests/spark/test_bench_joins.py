@@ -12,7 +12,8 @@ from eddyline.bench.flights_data import cut_by_time, read_flights
 from eddyline.bench.harness import Bench
 from eddyline.bench.joins_case import Streams
 from eddyline.bench.joins_nexmark import CASES, write_streams
-from eddyline.bench.joins_versus import Contest, Outcome, check_same, run_engine, run_rival
+from eddyline.bench.joins_runs import Contest, Outcome, run_engine, run_rival
+from eddyline.bench.joins_versus import check_same
 from tests.unit.bench.test_flights_data import write_files
 
 

@@ -12,7 +12,8 @@ import tempfile
 from eddyline.bench.flights_data import cut_by_time, read_flights
 from eddyline.bench.harness import Bench, local_spark
 from eddyline.bench.joins_case import JoinCase, Side, Streams
-from eddyline.bench.joins_versus import Contest, contend
+from eddyline.bench.joins_runs import Contest
+from eddyline.bench.joins_versus import contend
 
 BATCHES = 6
 HOUR_MS = 3_600_000

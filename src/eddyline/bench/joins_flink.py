@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from eddyline.bench.harness import Bench, local_spark, ratio
 from eddyline.bench.joins_case import JoinCase, Side, Streams
-from eddyline.bench.joins_versus import Contest, Outcome, check_same, checksum_of, run_engine
+from eddyline.bench.joins_runs import Contest, Outcome, checksum_of, run_engine
+from eddyline.bench.joins_versus import ROUNDS_MAX, check_same
 from eddyline.errors import EddylineError
 
 STREAMS = 4
@@ -183,29 +184,41 @@ def against_flink(bench: Bench) -> None:
         sides = [Side(f"s{n}", f"s{n}", ("v",), WINDOW_MS) for n in range(STREAMS)]
         case = JoinCase("engine", sides, [("s0.k", f"s{n}.k") for n in range(1, STREAMS)])
         contest = Contest.of(case, streams, has_rival=False)
-        runs = min(bench.rounds, 3)
-        own = []
-        with bench.progress("engine", 1 + 2 * runs) as advance:
-            for _ in range(1 + 2 * runs):
-                own.append(run_engine(spark, contest, bench.seed))
+        rivals = _requests(sources, folder, 1 + min(bench.rounds, ROUNDS_MAX))
+        with bench.progress("Flink", 3 + 3 * len(rivals)) as advance:
+
+            def run_own() -> Outcome:
+                outcome = run_engine(spark, contest, bench.seed)
                 advance()
-        seconds = [each.total_s for each in own[1:]]
-        rivals = _requests(sources, folder, runs + 1)
-        for label, request in rivals.items():
-            with bench.progress(f"Flink: {label}", 1) as advance:
+                return outcome
+
+            run_own()  # Spark compiles code
+            before = [run_own(), run_own()]
+            for label, request in rivals.items():
                 answer = run_flink(python, request, folder)
                 advance()
-            check_plan(label, request, answer)
-            if request.sink != DISCARD:
-                check_results(spark, label, request, own[0])
-            results = own[0].results
-            bench.add(
-                f"{STREAMS} streams, one key: time a result, Flink {label} / engine",
-                ratio(answer.seconds[1:], seconds[::2]),
-                "x",
-                f"engine {1e6 * statistics.median(seconds) / results:.2f} us, {results:,} results; "
-                f"control {ratio(seconds[::2], seconds[1::2]):.2f}; Flink {answer.version}",
-            )
+                check_plan(label, request, answer)
+                if request.sink != DISCARD:
+                    check_results(spark, label, request, before[0])
+                after = [run_own(), run_own()]
+                _add(bench, label, answer, before, after)
+                before = after
+
+
+def _add(
+    bench: Bench, label: str, answer: Answer, before: Sequence[Outcome], after: Sequence[Outcome]
+) -> None:
+    """Add the figure of a request, between two runs of the engine before it and two after it."""
+    own_s = statistics.median(each.total_s for each in [*before, *after])
+    control = ratio([each.total_s for each in after], [each.total_s for each in before])
+    results = before[0].results
+    bench.add(
+        f"{STREAMS} streams, one key: time a result, Flink {label} / engine",
+        statistics.median(answer.seconds[1:]) / own_s,
+        "x",
+        f"engine {1e6 * own_s / results:.2f} us, {results:,} results; control {control:.2f}; "
+        f"Flink {answer.version}",
+    )
 
 
 def _requests(sources: Mapping[str, str], folder: pathlib.Path, runs: int) -> dict[str, Request]:

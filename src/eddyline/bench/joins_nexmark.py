@@ -15,7 +15,8 @@ import numpy as np
 
 from eddyline.bench.harness import Bench, local_spark
 from eddyline.bench.joins_case import JoinCase, Side, Streams
-from eddyline.bench.joins_versus import Contest, contend
+from eddyline.bench.joins_runs import Contest
+from eddyline.bench.joins_versus import contend
 from eddyline.bench.nexmark_data import BATCH_US, FIRST_CATEGORY, make_events
 
 BATCHES = 5
@@ -80,7 +81,7 @@ CASES = (
 
 def write_streams(bench: Bench, folder: pathlib.Path) -> Streams:
     """Write the three streams."""
-    events = 1_000 if bench.quick else 50_000
+    events = 1_000 if bench.quick else 30_000
     rng = np.random.default_rng(bench.seed)
     batches = []
     with bench.progress("making data: NEXMark", BATCHES) as advance:

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from eddyline.bench.harness import Bench, local_spark
 from eddyline.bench.joins_case import JoinCase, Side, Streams
-from eddyline.bench.joins_versus import Contest, contend
+from eddyline.bench.joins_runs import Contest
+from eddyline.bench.joins_versus import contend
 
 BATCHES = 5
 BATCH_US = 10_000_000

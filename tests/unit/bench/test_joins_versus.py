@@ -10,7 +10,8 @@ import pytest
 from eddyline.bench import joins_versus
 from eddyline.bench.harness import Bench, Result
 from eddyline.bench.joins_case import JoinCase, Side, Streams
-from eddyline.bench.joins_versus import Contest, Outcome, check_same, contend
+from eddyline.bench.joins_runs import Contest, Outcome
+from eddyline.bench.joins_versus import check_same, contend
 from eddyline.errors import EddylineError
 
 OWN = Outcome(

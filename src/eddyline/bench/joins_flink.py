@@ -176,7 +176,7 @@ def write_streams(folder: pathlib.Path, rows: int) -> tuple[Streams, dict[str, s
 def against_flink(bench: Bench) -> None:
     """Compare the time of a result: Flink's chain of interval joins, and its multi-way join."""
     python = find_flink(bench.flink)
-    rows = 200 if bench.quick else 4_000
+    rows = 200 if bench.quick else 3_000
     spark = local_spark()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

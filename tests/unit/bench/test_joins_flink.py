@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from eddyline.bench import flink_job, joins_flink
 from eddyline.bench.harness import Bench
 from eddyline.bench.joins_flink import Answer, Request, find_flink, interval_sql, run_flink
+from eddyline.bench.joins_runs import Outcome
 from eddyline.cli.main import app
 from eddyline.errors import EddylineError
 
@@ -100,3 +101,30 @@ def test_a_run_of_all_parts_needs_no_pyflink(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert joins_flink.is_asked_for(Bench("joins", only=only, flink=flink)) is is_asked
+
+
+def test_flink_is_compared_with_the_runs_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = iter([9.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0])
+    checked = []
+
+    def run_own(*_: object) -> Outcome:
+        return Outcome(1.0, next(totals), 10, results=1_000_000, checksum=7, written_bytes=1)
+
+    def run_other(python: str, request: Request, folder: pathlib.Path) -> Answer:
+        assert all(pathlib.Path(path).is_dir() for path in request.sources.values())
+        return Answer(
+            "9", [50.0, 11.0, 12.0, 13.0], ["IntervalJoin" if request.is_timed else "MultiJoin"]
+        )
+
+    monkeypatch.setattr(joins_flink, "find_flink", str)
+    monkeypatch.setattr(joins_flink, "local_spark", lambda: None)
+    monkeypatch.setattr(joins_flink, "run_engine", run_own)
+    monkeypatch.setattr(joins_flink, "run_flink", run_other)
+    monkeypatch.setattr(joins_flink, "check_results", lambda *given: checked.append(given[1]))
+    bench = Bench("joins", quick=True, only="flink")
+    joins_flink.against_flink(bench)
+    # 12 s, by the median of runs of 2 and 4 s before and after it, then of 4 s.
+    assert [result.value for result in bench.results] == [4.0, 3.0, 3.0]
+    assert "engine 3.00 us, 1,000,000 results; control 2.00" in str(bench.results[0].baseline)
+    assert "not windowed" in bench.results[2].metric
+    assert len(checked) == 2  # one discards its results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 
+import pyarrow as pa
 import pytest
 
 from eddyline.bench import joins_versus
@@ -102,3 +103,15 @@ def test_a_chain_has_the_windows_of_all_pairs() -> None:
         "b_us - c_us < 300000",
         "c_us - b_us < 200000",
     ]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_later_micro_batches_have_younger_files(kind: str, tmp_path: pathlib.Path) -> None:
+    streams = Streams(tmp_path, kind=kind)
+    streams.write("x", [pa.table({"k": [number]}) for number in range(3)])
+    files = sorted((tmp_path / "x").iterdir())
+    ages = [file.stat().st_mtime for file in files]
+    assert ages == [0, 1, 2]  # not the times at which they were written
+    assert streams.rows == {"x": 3}
+    if kind == "csv":
+        assert [file.read_text() for file in files] == ["0\n", "1\n", "2\n"]  # no header

@@ -79,6 +79,8 @@ class Bench:
         The only part to run; the file keeps the numbers of the other parts.
     json
         File for the numbers; each is written as soon as it is measured.
+    flink
+        An interpreter that has PyFlink.
     console, results
         Where progress is shown, and the numbers measured so far.
 
@@ -91,6 +93,7 @@ class Bench:
     data: pathlib.Path | None = None
     only: str | None = None
     json: pathlib.Path | None = None
+    flink: pathlib.Path | None = None
     console: Console = field(default_factory=lambda: Console(stderr=True))
     results: list[Result] = field(default_factory=list)
     _part: str | None = None

@@ -1,7 +1,8 @@
 """Joins of streams: SteMs against other indexes, orders and plans, and the engine against Spark.
 
 Most parts count: candidates compared, rows stored. They do not depend on the machine. Those on
-Spark are in `joins_spark.py`, those over files in `joins_state.py`.
+Spark are in `joins_spark.py`, those over files in `joins_state.py`; queries of NEXMark, flights and
+shapes of joins run by `joins_versus.py`, Flink in `joins_flink.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from eddyline.bench.joins_batches import much_state, nothing_to_output
 from eddyline.bench.joins_cacq import functions, plans
 from eddyline.bench.joins_cascade import cascade
 from eddyline.bench.joins_classes import classes
+from eddyline.bench.joins_flights import flights
+from eddyline.bench.joins_flink import against_flink, is_asked_for
 from eddyline.bench.joins_mesh import output_rate, produced
+from eddyline.bench.joins_nexmark import nexmark
+from eddyline.bench.joins_shapes import shapes
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_state import growth, memory, written
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
@@ -38,6 +43,11 @@ from eddyline.ordering import Policy
 
 def run(bench: Bench) -> None:
     """Run all parts, or one of them."""
+    parts: dict[str, Callable[[], None]] = {}
+    if (data := bench.data) is not None:
+        parts["flights"] = lambda: flights(bench, data)
+    if is_asked_for(bench):
+        parts["flink"] = lambda: against_flink(bench)
     bench.run_parts(
         {
             "probe": lambda: _probe(bench),
@@ -51,6 +61,8 @@ def run(bench: Bench) -> None:
             "queries": lambda: many_queries(bench),
             "nothing": lambda: nothing_to_output(bench),
             "state": lambda: much_state(bench),
+            "nexmark": lambda: nexmark(bench),
+            "shapes": lambda: shapes(bench),
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),
@@ -58,6 +70,7 @@ def run(bench: Bench) -> None:
             **joins_agreedy.parts(bench),
             "mesh": lambda: output_rate(bench),
             "produced": lambda: produced(bench),
+            **parts,
         }
     )
 

@@ -123,7 +123,7 @@ def run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -
         condition = " AND ".join([f"k{n} = k0", bounds, *within])
         chain = chain.join(own, F.expr(condition)).drop(f"ts{n}")
     assert chain is not None
-    with tempfile.TemporaryDirectory() as path, _settings(spark, store):
+    with tempfile.TemporaryDirectory() as path, session_settings(spark, store):
         writer = chain.select(*[f"v{n}" for n in range(streams)]).writeStream.format("parquet")
         writer = writer.option("checkpointLocation", f"{path}/checkpoint")
         query = writer.option("path", f"{path}/results").trigger(availableNow=True).start()
@@ -139,7 +139,8 @@ def run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -
 
 
 @contextlib.contextmanager
-def _settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+def session_settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of a session for a while."""
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)

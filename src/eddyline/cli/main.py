@@ -116,13 +116,17 @@ def bench(
     quick: Annotated[
         bool, typer.Option(help="Less data: shows that it works, the numbers are rough.")
     ] = False,
+    flink: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="An interpreter that has PyFlink, for the part flink of joins."),
+    ] = None,
 ) -> None:
     """Measure, print the numbers as a table, and write them as JSON."""
 
     def measure() -> None:
         from eddyline.bench.harness import Bench
 
-        bench = Bench(name.value, seed, quick, rounds, data, only, json)
+        bench = Bench(name.value, seed, quick, rounds, data, only, json, flink)
         importlib.import_module(f"eddyline.bench.{name.value}").run(bench)
         bench.show()
 

@@ -15,11 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark import join_script
 from tests.spark.engine_script import TEXTS, open_engine
 
 KILLS = 2
 FILES = 24
 ROWS = 200
+#: File operations of the driver, counted from its start, at which it is killed.
+JOIN_KILLS = range(3, 68, 5)
+JOIN_FILES = 36
 
 
 def write_files(folder: pathlib.Path) -> list[list[tuple[int, int]]]:
@@ -72,3 +76,34 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_twice(
     assert first_files[0] == 0
     assert first_files == sorted(first_files)
     engine.close()
+
+
+@pytest.mark.slow
+def test_drivers_killed_between_file_operations_lose_and_double_no_join(
+    spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process goes on where the one before was killed, at a later operation of its own."""
+    source, path = tmp_path / "source", tmp_path / "engine"
+    join_script.write_sources(source, JOIN_FILES, rows=6)
+    killed = []
+    for operation in JOIN_KILLS:
+        arguments = ["local[2]", str(source), str(path), str(operation)]
+        process = subprocess.run(
+            [sys.executable, "-m", "tests.spark.join_script", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            text=True,
+            check=False,
+        )
+        assert process.returncode == -signal.SIGKILL
+        killed.append(process.stdout.splitlines()[-1])
+    join_script.tidy_often(monkeypatch)
+    with join_script.open_engine(spark, source, path) as engine:
+        engine.start("available now").process_all_available()
+        assert engine._folder.log.state.end == JOIN_FILES
+        for name in join_script.SQL:
+            expected = join_script.answer(spark, source, name)
+            assert expected
+            assert sorted(map(tuple, engine.results(name).collect())) == expected, killed
+            assert engine.queries()[name].matched == len(expected)

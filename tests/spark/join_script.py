@@ -1,7 +1,7 @@
 """An engine that joins streams in a process of its own, to be killed or to run on a cluster.
 
-Arguments: the master, folders of the streams, folder of the engine, and the file operation of the
-driver at which it kills itself, counted from 0 (or -1 for none).
+Arguments: the master, folder of the streams, folder of the engine, and, for a driver that kills
+itself, at which file operation: how many of which kind come before it.
 """
 
 from __future__ import annotations
@@ -86,19 +86,18 @@ def open_engine(spark: Any, source: pathlib.Path, path: pathlib.Path) -> el.Engi
     return engine
 
 
-def kill_at(operation: int) -> None:
-    """End this process at one of its file operations, and say at which."""
+def kill_at(number: int, kind: str) -> None:
+    """End this process at one of its file operations."""
     operations = FileOperations(pytest.MonkeyPatch())
 
     def kill() -> BaseException:
-        print("killed at", operations.done[-1], flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    operations.fail(operation, error=kill)
+    operations.fail(number, error=kill, kind=kind)
 
 
-def main(master: str, source: pathlib.Path, path: pathlib.Path, operation: int) -> None:
+def main(master: str, source: pathlib.Path, path: pathlib.Path, moment: list[str]) -> None:
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     if not master.startswith("local"):
         builder = builder.config("spark.driver.host", "127.0.0.1")
@@ -110,8 +109,8 @@ def main(master: str, source: pathlib.Path, path: pathlib.Path, operation: int) 
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     tidy_often(pytest.MonkeyPatch())
-    if operation >= 0:
-        kill_at(operation)
+    if moment:
+        kill_at(int(moment[0]), moment[1])
     engine = open_engine(spark, source, path)
     run = engine.start("available now")
     seen = 0
@@ -127,4 +126,4 @@ def main(master: str, source: pathlib.Path, path: pathlib.Path, operation: int) 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:])

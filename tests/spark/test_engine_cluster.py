@@ -89,7 +89,7 @@ def test_a_lost_machine_loses_and_doubles_nothing(
 ) -> None:
     source = tmp_path / "source"
     write_sources(source, FILES, rows=12)
-    arguments = [cluster.url, str(source), str(tmp_path / "engine"), "-1"]
+    arguments = [cluster.url, str(source), str(tmp_path / "engine")]
     driver = start([sys.executable, "-m", "tests.spark.join_script", *arguments], tmp_path)
     finished, answers = 0, {}
     try:

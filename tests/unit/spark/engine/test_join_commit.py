@@ -7,6 +7,7 @@ import copy
 import errno
 import os
 import pathlib
+import random
 import re
 import shutil
 import traceback
@@ -21,7 +22,7 @@ from eddyline.spark.state import compaction
 from eddyline.spark.state.state_file import StateFileError
 from tests.unit.joins.oracle import Row
 from tests.unit.spark.engine.join_site import DELAY_US, JoinSite, Sent, Workload, tidy_often
-from tests.unit.spark.killed import FileOperations
+from tests.unit.spark.killed import FileOperations, KilledError
 
 #: The last of so many micro-batches compacts, lets state expire, merges results, writes a snapshot.
 BATCHES = 10
@@ -140,6 +141,39 @@ def test_a_disk_that_is_full_at_any_moment_is_named_and_the_run_goes_on(
             site.open()
             site.check(workload, BATCHES)
     assert named == {"9.begun.json", "9.json", "9-.stem", "join.parquet"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_random_kills_and_full_disks_one_after_the_other(
+    tmp_path: pathlib.Path, operations: FileOperations, seed: int
+) -> None:
+    """What one fault leaves behind meets the next one; also faults while a folder is opened."""
+    rng, workload = random.Random(seed), Workload(BATCHES + 2, seed)
+    site = JoinSite(tmp_path / "engine")
+    batch = failures = 0
+    while batch < len(workload.rows):
+        if rng.random() < 0.6:
+            is_kill = rng.random() < 0.6
+            first, count = rng.randrange(80), 10**9 if is_kill else rng.randint(1, 5)
+            operations.fail(first, count, KilledError if is_kill else no_space)
+        try:
+            site.run(batch, workload.rows[batch])
+            batch += 1
+        except EngineError:
+            failures += 1
+        while operations.failed is not None:
+            operations.succeed()
+            site.end()
+            operations.fail(rng.randrange(60), count=10**9 if rng.random() < 0.3 else 0)
+            with contextlib.suppress(KilledError):
+                site.open()
+        operations.succeed()
+        site.check_results(workload, site.folder.log.state.end)
+    site.end()
+    site.open()
+    site.check(workload, len(workload.rows))
+    assert failures
 
 
 def test_what_a_worker_says_of_a_file_is_what_the_run_says(

@@ -21,7 +21,7 @@ from tests.spark.engine_script import TEXTS, open_engine
 KILLS = 2
 FILES = 24
 ROWS = 200
-JOIN_FILES = 28
+JOIN_FILES = 18
 #: Moments at which a driver is killed: so many file operations of a kind come before it.
 MOMENTS = [
     (3, "catalogue.jsonl"),

@@ -710,6 +710,24 @@ class BatchLost(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StateLost(Event):
+    """Rows that joins had stored were lost with their file, and the user accepted that.
+
+    Parameters
+    ----------
+    reason
+        Which file is missing or damaged.
+
+    """
+
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"rows that joins had stored are lost: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StreamIdle(Event):
     """A stream has had no rows for longer than it may; joins go on without waiting for it.
 

@@ -104,9 +104,13 @@ class BatchLog:
     def finish(self, batch: int, record: BatchRecord) -> None:
         """Record that a micro-batch is finished."""
         record.finished_s = time.time()
-        write_atomically(self._path(batch), record.to_dict())
-        with self._lock:
-            self.state.add(batch, record)
+        path = self._path(batch)
+        try:
+            write_atomically(path, record.to_dict())
+        finally:
+            if path.exists():  # it counts, also if the disk was too full to sync its folder
+                with self._lock:
+                    self.state.add(batch, record)
         self._begun(batch).unlink(missing_ok=True)
 
     def record(self, batch: int) -> BatchRecord | None:
@@ -245,6 +249,12 @@ class BatchLog:
         self.lost = {}
         self.save(self.state)
         return reasons
+
+    def give_up_state(self, names: Iterable[str]) -> None:
+        """Let joins go on without the rows of some containers."""
+        for name in names:
+            del self.state.containers[name]
+        self.save(self.state)
 
     # --- files -------------------------------------------------------------------------------
 

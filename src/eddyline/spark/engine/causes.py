@@ -23,6 +23,31 @@ def first_cause(error: BaseException) -> str:
     return (lines or [type(error).__name__])[0][:_LENGTH_MAX]
 
 
+def worker_message(error: BaseException, kind: type[Exception]) -> str | None:
+    """Return what a worker said with an error of some class; None if it raised no such error.
+
+    Parameters
+    ----------
+    error
+        What Spark made of it, with the traceback of the worker.
+    kind
+        The class.
+
+    Examples
+    --------
+    >>> from eddyline.errors import EngineError, MissingSparkError
+    >>> error = RuntimeError("OSError: full\\n\\neddyline.errors.EngineError: cannot write a.stem")
+    >>> worker_message(error, EngineError)
+    'cannot write a.stem'
+    >>> worker_message(error, MissingSparkError) is None
+    True
+
+    """
+    sign = f"{kind.__module__}.{kind.__qualname__}: "
+    lines = [line.strip() for line in _message(error).splitlines()]
+    return next((line.removeprefix(sign) for line in lines if line.startswith(sign)), None)
+
+
 def is_worker_death(error: BaseException) -> bool:
     """Whether a job failed because a Python worker ended, rather than raised an error.
 

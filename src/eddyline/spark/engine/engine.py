@@ -59,9 +59,9 @@ class Engine:
     seed
         For whatever is drawn at random.
     repair
-        Open a folder in which records of micro-batches are missing or damaged, and continue
-        without their results. What is lost is in the journal. Without it, such a folder is
-        refused.
+        Open a folder in which records of micro-batches or files of join state are missing or
+        damaged, and continue without their results or rows. What is lost is in the journal. Without
+        it, missing records are refused here, and missing state when a join needs it.
     keep
         For how long results are kept, for example "7 days": those of micro-batches that finished
         longer ago are removed, at the latest an eighth of that time later, while micro-batches run

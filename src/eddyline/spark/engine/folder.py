@@ -11,13 +11,19 @@ from typing import IO, TYPE_CHECKING
 
 from eddyline.errors import EngineError
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import BatchLost, CatalogueRepaired
+from eddyline.journal.events import BatchLost, CatalogueRepaired, StateLost
 from eddyline.spark.engine.atomic_file import FILE_MODE, FOLDER_MODE
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.catalogue import Catalogue
 from eddyline.spark.engine.checkpoint import Checkpoint
 from eddyline.spark.engine.housekeeping import Housekeeping
 from eddyline.spark.engine.result_store import ResultStore
+from eddyline.spark.state.state_file import (
+    StateFile,
+    StateFileError,
+    check_present,
+    open_container,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,11 +92,28 @@ class EngineFolder:
             warnings.warn(damage, stacklevel=4)
         if not repair:
             self.log.refuse_if_lost()
-        lost = self.log.accept_losses() if repair else []
-        for reason in lost:
-            self.note(BatchLost(reason=reason))
+        lost: list[Event] = []
+        if repair:
+            lost += [BatchLost(reason=reason) for reason in self.log.accept_losses()]
+            lost += [StateLost(reason=reason) for reason in self._give_up_state()]
+        for event in lost:
+            self.note(event)
         if not lost:  # files of what was lost stay until the engine is opened again
             self.housekeeping.at_opening()
+
+    def _give_up_state(self) -> list[str]:
+        """Let joins go on without containers that are missing or damaged; return the reasons."""
+        lost: dict[str, str] = {}
+        for plain in self.log.state.containers.values():
+            file = StateFile.from_dict(plain)
+            try:
+                check_present(self.path / "state", file)
+                open_container(self.path / "state", file)
+            except StateFileError as error:
+                lost[file.name] = str(error)
+        if lost:
+            self.log.give_up_state(lost)
+        return list(lost.values())
 
     def note(self, event: Event, rows: int = 0) -> None:
         """Write a decision to the journal, in memory and on disk.

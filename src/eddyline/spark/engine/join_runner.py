@@ -19,6 +19,7 @@ from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.causes import worker_message
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.dealing import Dealing
 from eddyline.spark.engine.exchange import Exchange
@@ -30,11 +31,13 @@ from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
 from eddyline.spark.state.join_state import JoinState
 from eddyline.spark.state.join_worker import join_task
-from eddyline.spark.state.state_file import StateFile
+from eddyline.spark.state.state_file import StateFile, StateFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: After so many micro-batches, containers are deleted that tasks wrote before they failed.
+LEFTOVERS_EVERY = 16
 #: A task is much larger than others if it has so many times the rows that it would have of all.
 SKEW_MIN = 1.5
 #: Watermark of a stream from which nothing was read yet.
@@ -83,11 +86,15 @@ class JoinRunner:
         self.state = JoinState(folder / "state")
         self.state.apply(map(StateFile.from_dict, containers), ())
         self.state.delete_unlisted()  # written by a micro-batch that was not finished
+        self._batches = 0
 
     def keep(self, record: BatchRecord) -> None:
         """Take over what a finished micro-batch changed."""
         added = [StateFile.from_dict(plain) for plain in record.state_added]
         self.state.apply(added, record.state_removed)
+        self._batches += 1
+        if self._batches % LEFTOVERS_EVERY == 0:
+            self.state.delete_unlisted()
 
     def run(
         self,
@@ -124,7 +131,13 @@ class JoinRunner:
         self._report_dealings(planned.dealings)
         sent = self._exchange.send(matched)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
+        try:
+            rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
+        except Exception as error:
+            said = worker_message(error, StateFileError)
+            if said is None:
+                raise
+            raise StateFileError(said) from error  # it names the file and the fix
         notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
         note = JoinNote.merge(notes)
         self._learn(note)

@@ -7,6 +7,7 @@ and the numbers of the queries it is a result of. SELECT is computed when result
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import uuid
@@ -160,6 +161,12 @@ class ResultFile:
             raise self._cannot_write(error) from error
 
     def _cannot_write(self, error: OSError) -> StateFileError:
+        """Delete what was written, as it takes up space; return the error to raise."""
+        with contextlib.suppress(OSError):
+            if self._writer is not None:
+                self._writer.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
         return StateFileError(
             f"cannot write results to {self._path}: {error.strerror or error}; free some space or "
             f"grant access, then start the engine again: nothing is lost"

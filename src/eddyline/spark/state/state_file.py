@@ -24,6 +24,9 @@ from eddyline.joins.arrivals import UNCOUNTED
 LAYOUT = 1
 _MAGIC = b"EDDYSTEM"
 _ALIGNMENT = 64
+_FIX = (
+    "restore it from a backup, or open the engine with repair=True to go on without the rows in it"
+)
 
 
 class StateFileError(EngineError):
@@ -242,9 +245,7 @@ def check_present(folder: pathlib.Path, file: StateFile) -> None:
     size = path.stat().st_size if path.exists() else -1
     if size != file.size:
         what = "is missing" if size < 0 else "is damaged"
-        raise StateFileError(
-            f"{path}, which micro-batch {file.batch} wrote, {what}; restore it from a backup"
-        )
+        raise StateFileError(f"{path}, which micro-batch {file.batch} wrote, {what}; {_FIX}")
 
 
 def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
@@ -256,10 +257,10 @@ def open_container(folder: pathlib.Path, file: StateFile) -> pa.Buffer:
             content = mapped.read_buffer()
     except OSError as error:
         raise StateFileError(
-            f"{where} cannot be read: {error.strerror or error}; restore it from a backup"
+            f"{where} cannot be read: {error.strerror or error}; {_FIX}"
         ) from error
     if content.size != file.size or zlib.crc32(content) != file.checksum:
-        raise StateFileError(f"{where} is damaged; restore it from a backup")
+        raise StateFileError(f"{where} is damaged; {_FIX}")
     return content
 
 

@@ -1,0 +1,327 @@
+"""The commit of a micro-batch with joins: whatever interrupts it, nothing is lost or twice."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import errno
+import os
+import pathlib
+import random
+import re
+import shutil
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+from eddyline.errors import EngineError
+from eddyline.journal.events import StateLost
+from eddyline.spark.engine import housekeeping, join_runner
+from eddyline.spark.state import compaction
+from eddyline.spark.state.state_file import StateFileError
+from tests.unit.joins.oracle import Row
+from tests.unit.spark.engine.join_site import DELAY_US, JoinSite, Sent, Workload, tidy_often
+from tests.unit.spark.killed import FileOperations, KilledError
+
+#: The last of so many micro-batches compacts, lets state expire, merges results, writes a snapshot.
+BATCHES = 10
+LAST = BATCHES - 1
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    tidy_often(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def workload() -> Workload:
+    return Workload(BATCHES + 1, seed=4)
+
+
+@pytest.fixture
+def operations(monkeypatch: pytest.MonkeyPatch) -> FileOperations:
+    return FileOperations(monkeypatch)
+
+
+def prepare(folder: pathlib.Path, workload: Workload) -> JoinSite:
+    """Finish all micro-batches but the last."""
+    site = JoinSite(folder, tasks=1)
+    for batch in range(LAST):
+        site.run(batch, workload.rows[batch])
+    site.check(workload, LAST)
+    site.end()
+    return site
+
+
+def copies(prepared: JoinSite) -> Iterator[tuple[int, JoinSite]]:
+    """Yield numbers from 0 on, each with an engine in a copy of a folder."""
+    for number in range(1_000):
+        folder = prepared.path.with_name(str(number))
+        shutil.copytree(prepared.path, folder)
+        site = JoinSite(folder, tasks=1)
+        yield number, site
+        site.end()
+        shutil.rmtree(folder)
+    raise AssertionError("it never ends")
+
+
+def test_the_last_micro_batch_does_everything(
+    tmp_path: pathlib.Path, workload: Workload, operations: FileOperations
+) -> None:
+    """What the next test interrupts; without one of these it would show less."""
+    site = prepare(tmp_path / "prepared", workload)
+    site.open()
+    before = dict(site.folder.log.state.containers)
+    operations.done.clear()
+    site.run(LAST, workload.rows[LAST])
+    written = [what for what in operations.done if "unlink" not in what]
+    after = site.folder.log.state.containers
+    merged = [name for name, file in after.items() if file["tier"] and name not in before]
+    assert merged
+    assert len(before.keys() - after.keys()) > compaction.FAN_IN * len(merged)  # some have expired
+    records = {"open 9.begun.json.partial", "open 9.json.partial", "open snapshot.json.partial"}
+    assert records <= set(written)
+    for kind in ("open join-", "__init__ join-", "__init__ rows-"):
+        assert any(what.startswith(kind) for what in written), kind
+    assert sum(what.endswith(".stem") for what in written) == 1 + len(merged)
+    site.end()
+
+
+def test_a_kill_between_two_file_operations_loses_and_doubles_nothing(
+    tmp_path: pathlib.Path, workload: Workload, operations: FileOperations
+) -> None:
+    """Of the driver or of a worker: what both have written by then is the same."""
+    for number, site in copies(prepare(tmp_path / "prepared", workload)):
+        operations.fail(number)
+        with contextlib.suppress(EngineError):  # which it makes of the end of the process
+            site.run(LAST, workload.rows[LAST])
+        operations.succeed()
+        if operations.failed is None:
+            break
+        site.end()
+        site.open()
+        site.run(LAST, workload.rows[LAST])
+        site.check(workload, BATCHES)
+        if number % 7 == 0:
+            site.run(BATCHES, workload.rows[BATCHES])
+            site.check(workload, BATCHES + 1)
+    assert number > 45
+
+
+def no_space() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_is_full_at_any_moment_is_named_and_the_run_goes_on(
+    tmp_path: pathlib.Path, workload: Workload, operations: FileOperations
+) -> None:
+    """Started again in the same process, and then in another one."""
+    named = set()
+    for number, site in copies(prepare(tmp_path / "prepared", workload)):
+        operations.fail(number, 1, no_space)
+        said = ""
+        try:
+            site.run(LAST, workload.rows[LAST])
+        except EngineError as error:
+            said = str(error)
+        operations.succeed()
+        if operations.failed is None:
+            break
+        if said and not operations.failed.startswith("unlink"):  # which needs no space
+            named.add(re.sub(r"\d-\w+\.|-\w+\.", ".", said.split("/")[-1].split(":")[0]))
+            assert "No space left on device; free some space or grant access, then start" in said
+        for path in re.findall(r"/\S+\.(?:stem|parquet)", said):
+            assert not pathlib.Path(path).exists()  # it would take up space
+        site.start()
+        site.run(LAST, workload.rows[LAST])
+        site.check_results(workload, BATCHES)
+        if number % 7 == 0:
+            site.end()
+            site.open()
+            site.check(workload, BATCHES)
+    assert named == {"9.begun.json", "9.json", "9-.stem", "join.parquet"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_random_kills_and_full_disks_one_after_the_other(
+    tmp_path: pathlib.Path, operations: FileOperations, seed: int
+) -> None:
+    """What one fault leaves behind meets the next one; also faults while a folder is opened."""
+    rng, workload = random.Random(seed), Workload(BATCHES + 2, seed)
+    site = JoinSite(tmp_path / "engine")
+    batch = failures = 0
+    while batch < len(workload.rows):
+        if rng.random() < 0.6:
+            is_kill = rng.random() < 0.6
+            first, count = rng.randrange(80), 10**9 if is_kill else rng.randint(1, 5)
+            operations.fail(first, count, KilledError if is_kill else no_space)
+        try:
+            site.run(batch, workload.rows[batch])
+            batch += 1
+        except EngineError:
+            failures += 1
+        while operations.failed is not None:
+            operations.succeed()
+            site.end()
+            operations.fail(rng.randrange(60), count=10**9 if rng.random() < 0.3 else 0)
+            with contextlib.suppress(KilledError):
+                site.open()
+        operations.succeed()
+        site.check_results(workload, site.folder.log.state.end)
+    site.end()
+    site.open()
+    site.check(workload, len(workload.rows))
+    assert failures
+
+
+def test_what_a_worker_says_of_a_file_is_what_the_run_says(
+    tmp_path: pathlib.Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark hands over the traceback of the worker, which begins with the cause."""
+    site = JoinSite(tmp_path / "engine")
+
+    def collect(self: Sent) -> list[tuple[bytes]]:
+        try:
+            try:
+                raise no_space()
+            except OSError as error:
+                raise StateFileError("cannot write a.stem: free some space") from error
+        except StateFileError:
+            raise RuntimeError(f"Job aborted:\n{traceback.format_exc()}\n\tat Foo.bar()") from None
+
+    monkeypatch.setattr(Sent, "collect", collect)
+    with pytest.raises(StateFileError, match=r"^cannot write a\.stem: free some space$"):
+        site.run(0, workload.rows[0])
+    site.end()
+
+
+def test_a_replayed_micro_batch_changes_nothing(tmp_path: pathlib.Path, workload: Workload) -> None:
+    site = JoinSite(tmp_path / "engine")
+    for batch, rows in enumerate(workload.rows):
+        site.run(batch, rows)
+        before = copy.deepcopy(site.folder.log.state)
+        for is_reopened in (False, True):
+            if is_reopened:
+                site.end()
+                site.open()
+            site.run(batch, rows)
+            assert site.folder.log.state == before
+            site.check(workload, batch + 1)
+    site.end()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neither_compaction_nor_purging_changes_a_result(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    workload = Workload(BATCHES + 2, seed)
+    rows = {}
+    for fan_in in (2, 3, 1_000):
+        monkeypatch.setattr(compaction, "FAN_IN", fan_in)
+        site = JoinSite(tmp_path / str(fan_in), tasks=1)
+        for batch, own in enumerate(workload.rows):
+            site.run(batch, own)
+        site.check(workload, len(workload.rows))
+        rows[fan_in] = site.runner._joins.state.rows
+        tiers = {file["tier"] for file in site.folder.log.state.containers.values()}
+        assert (max(tiers) > 0) == (fan_in < 1_000)
+        assert not any(name.startswith("0-") for name in site.folder.log.state.containers)
+        site.end()
+    assert rows[2] < rows[1_000]  # a merge leaves out what no query needs
+
+
+def test_a_row_is_kept_exactly_as_long_as_a_partner_may_come(
+    tmp_path: pathlib.Path,
+) -> None:
+    """A window of 7 us: the partner comes 6 us later, when rows before it are late already."""
+    site, wanted = JoinSite(tmp_path / "engine", tasks=1), {0: frozenset([5])}
+    site.queries = {5: site.queries[5]}
+    newest_us = 106 + DELAY_US
+
+    def run(batch: int, *rows: tuple[int, int, int, int]) -> None:
+        made = {
+            n: [Row(id_, 0, (key,), t, wanted) for own, id_, key, t in rows if own == n]
+            for n in range(3)
+        }
+        site.run(batch, made)
+
+    run(0, (0, 1, 1, 100), (0, 2, 1, 99))
+    run(1, (0, 3, 2, newest_us), (1, 4, 3, newest_us))
+    assert site.runner._joins.state.rows == 4
+    run(2, (0, 5, 2, newest_us))  # merges what the first two have stored
+    assert site.runner._joins.state.rows == 4  # without the row at 99
+    run(3, (1, 6, 1, 106))
+    assert site.found(5) == [(1, 6)]
+    run(4, (0, 7, 2, newest_us + 8), (1, 8, 3, newest_us + 8))
+    run(5, (0, 9, 2, newest_us + 8))
+    assert not {"0", "1", "3"} & {n[0] for n in site.folder.log.state.containers}
+    site.end()
+
+
+def test_containers_of_tasks_that_failed_do_not_pile_up(
+    tmp_path: pathlib.Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(join_runner, "LEFTOVERS_EVERY", 2)
+    site = JoinSite(tmp_path / "engine")
+    site.run(0, workload.rows[0])
+    leftover = site.path / "state" / "0-1-123456789abc.stem"
+    leftover.write_bytes(b"of an attempt that was given up")
+    site.run(1, workload.rows[1])
+    site.check(workload, 2)
+    assert not leftover.exists()
+    site.end()
+
+
+# --- missing and damaged files --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_lost_state_is_named_and_can_be_given_up(
+    tmp_path: pathlib.Path, workload: Workload, is_missing: bool
+) -> None:
+    site = JoinSite(tmp_path / "engine", tasks=1)
+    for batch in range(3):
+        site.run(batch, workload.rows[batch])
+    name = next(name for name in site.folder.log.state.containers if name.startswith("2-"))
+    path = site.path / "state" / name
+    if is_missing:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    says = rf"{name}, which micro-batch 2 wrote, is (missing|damaged); restore .* repair=True"
+    site.end()
+    site.open()
+    with pytest.raises(StateFileError, match=says):
+        site.run(3, workload.rows[3])
+    site.end()
+    site.open(repair=True)
+    (lost,) = site.folder.journal.of(StateLost)
+    assert re.search(says, lost.event.sentence())
+    site.end()
+    site.open()
+    site.run(3, workload.rows[3])
+    assert set(site.found(5)) < set(workload.answer(5, 4))
+    site.end()
+
+
+def test_state_that_a_lost_record_had_removed_is_given_up_with_it(
+    tmp_path: pathlib.Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a repaired engine would ask for files that were deleted for good."""
+    monkeypatch.setattr(housekeeping, "SNAPSHOT_EVERY", 100)
+    site = JoinSite(tmp_path / "engine", tasks=1)
+    for batch in range(3):
+        site.run(batch, workload.rows[batch])
+    record = site.folder.log.record(2)
+    assert record is not None
+    assert record.state_removed
+    site.end()
+    (site.path / "batches" / "2.json").unlink()
+    (site.path / "checkpoint" / "commits").mkdir(parents=True)
+    (site.path / "checkpoint" / "commits" / "2").touch()
+    site.open(repair=True)
+    assert len(site.folder.journal.of(StateLost)) == len(record.state_removed)
+    site.run(3, workload.rows[3])
+    site.end()

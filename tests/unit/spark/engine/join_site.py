@@ -49,7 +49,9 @@ def compiled(number: int, windows_us: Mapping[str, int]) -> CompiledQuery:
     )
     keys = frozenset(RoleKey(role, JoinKey("k", LongType())) for role in range(len(parts)))
     fields = tuple(RoleField(name, f"{name}_0", NUMBER) for name in windows_us)
-    join = CompiledJoin(parts, (keys,), tuple(windows_us.values()), fields)
+    join = CompiledJoin(
+        parts, (keys,), tuple(windows_us.values()), (None,) * len(parts), (), fields
+    )
     query: Any = SimpleNamespace(is_row_for_row=True, streams=tuple(windows_us))
     return CompiledQuery(number, f"q{number}", query, "parquet", join=join)
 
@@ -163,7 +165,7 @@ class JoinSite:
         times = self.runner._event_times
         joining = dict.fromkeys(self.queries.values(), 0)
         note, expired = self.runner._joins.run(
-            df.rows, ListedParts("queries"), batch, joining, times.newest_us
+            df.rows, ListedParts("queries"), batch, joining, times.newest_us, {}
         )
         times.advance(
             {

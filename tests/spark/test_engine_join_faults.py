@@ -121,6 +121,7 @@ class Site:
         assert stored >= set(engine._folder.log.state.containers)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_full_disk_lose_and_double_nothing(
     spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ ROWS_PER_BATCH = 20_000
 BATCHES = 10
 WARM_UP_BATCHES = 4
 WINDOW = "1500 MILLISECONDS"
+#: Numbers of queries over the same streams.
+MANY = (4, 16, 64)
 _STATE = "spark.sql.streaming.stateStore"
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: Kinds of Spark's state store.
@@ -199,22 +201,30 @@ def against_spark(bench: Bench) -> None:
 
 
 def many_queries(bench: Bench) -> None:
-    """Compare 16 queries, whose results together are those of one, with that one."""
+    """Compare several queries, whose results together are those of one, with that one."""
     spark = local_spark()
     rows = 4_000 if bench.quick else ROWS_PER_BATCH
-    bounds = [rows // 2 * n // 16 for n in range(17)]
-    many = [f" AND s0.k >= {a} AND s0.k < {b}" for a, b in itertools.pairwise(bounds)]
+    filters = {0: [""], 1: [""]} | {count: _parts(rows // 2, count) for count in MANY}
+    seconds: dict[int, list[float]] = {count: [] for count in filters}
     with tempfile.TemporaryDirectory() as folder:
         write_batches(spark, folder, 2, BATCHES, rows)
-        seconds: dict[str, list[float]] = {"one": [], "many": []}
-        with bench.progress("16 queries", 2 * bench.rounds) as advance:
+        with bench.progress("many queries", len(filters) * bench.rounds) as advance:
             for _ in range(bench.rounds):
-                for name, filters in {"one": [""], "many": many}.items():
-                    seconds[name].append(run_engine(spark, folder, 2, filters).seconds)
+                for count, own in filters.items():
+                    seconds[count].append(run_engine(spark, folder, 2, own).seconds)
                     advance()
-    bench.add(
-        "16 queries with different filters over one join / 1 query with all their results, time",
-        ratio(seconds["many"], seconds["one"]),
-        "x",
-        f"{statistics.median(seconds['one']):.2f} s a micro-batch",
-    )
+    for count in MANY:
+        bench.add(
+            f"{count} queries with different filters over one join / 1 query with all their "
+            "results, time",
+            ratio(seconds[count], seconds[1]),
+            "x",
+            f"{statistics.median(seconds[1]):.2f} s a micro-batch; control "
+            f"{ratio(seconds[0], seconds[1]):.2f}",
+        )
+
+
+def _parts(keys: int, count: int) -> list[str]:
+    """Return filters that each choose an equal part of the keys."""
+    bounds = [keys * n // count for n in range(count + 1)]
+    return [f" AND s0.k >= {a} AND s0.k < {b}" for a, b in itertools.pairwise(bounds)]

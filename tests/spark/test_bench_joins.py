@@ -24,6 +24,7 @@ def run_both(spark: SparkSession, contest: Contest) -> tuple[Outcome, Outcome]:
     return own, rival
 
 
+@pytest.mark.slow
 def test_nexmark_gives_the_same_as_spark(
     spark: SparkSession, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

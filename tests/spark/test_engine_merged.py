@@ -81,6 +81,7 @@ def test_results_are_equal_to_what_spark_answers(spark: Any, tmp_path: pathlib.P
             assert as_counter(engine.results(name)) == as_counter(answer(spark, text, seen)), name
 
 
+@pytest.mark.slow
 def test_joins_of_streams_are_merged_too(spark: Any, tmp_path: pathlib.Path) -> None:
     feeds = {n: Feed(spark, tmp_path / n, "ts timestamp, k int, v decimal(9,2)") for n in "ab"}
     sql = "SELECT a.v AS x, b.v AS y FROM a JOIN b ON a.k = b.k WINDOW 1 HOUR"

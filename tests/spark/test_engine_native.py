@@ -54,6 +54,7 @@ def record_groups(routes: NativeRoutes) -> list[NativeGroup]:
     return groups
 
 
+@pytest.mark.slow
 def test_classes_are_found_between_micro_batches_and_found_again(spark: Any, engine: Any) -> None:
     rng = np.random.default_rng(0)
     engine.query("marked", QUERY)

@@ -141,6 +141,7 @@ def test_results_equal_a_nested_loop(spark: SparkSession, tmp_path: pathlib.Path
     engine = open_engine()
     for name, case in CASES.items():
         engine.query(name, case.sql)
+    engine.query("filter", "SELECT v FROM light WHERE v > 5")  # rows also pass through an eddy
     run = engine.start()
     for number, batch in enumerate(batches):
         for name, rows in batch.items():
@@ -156,6 +157,8 @@ def test_results_equal_a_nested_loop(spark: SparkSession, tmp_path: pathlib.Path
         found = sorted(map(tuple, engine.results(name).collect()))
         assert found, name
         assert found == oracle(case, arrived(batches)), name
+    rows = [row for batch in batches for row in batch["light"]]
+    assert engine.results("filter").count() == sum(row[3] > 5 for row in rows)
 
 
 def test_streams_without_a_time_are_joined_by_rows(

@@ -162,6 +162,8 @@ def _describe_joins(joins: Sequence[JoinNumbers]) -> list[str]:
         f"join state: {last.state_rows:,} rows, {last.state_bytes / 1e6:,.1f} MB in "
         f"{last.state_files:,} files; {written / 1e6:,.1f} MB written",
     ]
+    if last.copies > 1:
+        lines.append(f"a row went to {last.copies:.2f} tasks or states on average")
     late: dict[str, int] = {}
     for own in joins:
         for stream, count in own.late.items():

@@ -26,6 +26,8 @@ class JoinNumbers:
         other workers had written.
     rows, late
         Rows that queries wanted, and by stream those that were too late for all that did.
+    copies
+        To how many tasks and SteMs a row went on average.
     bytes_written
         Join state written, compaction included.
     state_rows, state_bytes, state_files
@@ -44,6 +46,7 @@ class JoinNumbers:
     state_rows: int = 0
     state_bytes: int = 0
     state_files: int = 0
+    copies: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -55,12 +55,13 @@ def test_a_micro_batch_is_one_line() -> None:
 
 def test_a_run_with_joins_says_what_they_hold_and_cost() -> None:
     first = JoinNumbers(10, 40, 20, 0.5, 0.25, 90, {"light": 2}, 3_000_000, 80, 3_000_000, 1)
-    second = JoinNumbers(5, 20, 10, 0.5, 0.0, 10, {}, 1_000_000, 85, 2_500_000, 2)
+    second = JoinNumbers(5, 20, 10, 0.5, 0.0, 10, {}, 1_000_000, 85, 2_500_000, 2, 1.5)
     batches = [MicroBatch(n, 100, 5, 0.3, joins=own) for n, own in enumerate((first, second, None))]
     text = str(RunReport(batches, QueryStates([])))
     for sentence in (
         "100 rows gave 15 results; 2.00 stored rows compared per match",
         "85 rows, 2.5 MB in 2 files; 4.0 MB written",
+        "a row went to 1.50 tasks or states on average",
         "2 rows of light were too late for every join that wants them",
     ):
         assert sentence in " ".join(text.split())

@@ -153,12 +153,13 @@ class JoinRunner:
             note.matches,
             note.busy_s,
             note.opening_s,
-            note.rows,
+            note.originals,
             {names[number]: count for number, count in note.late.items()},
             sum(file.size for file in note.added),
             self.state.rows,
             self.state.bytes,
             len(self.state),
+            note.rows / max(note.originals, 1),
         )
 
     def _report_dealings(self, dealings: Mapping[str, Dealing]) -> None:

@@ -55,11 +55,12 @@ class ArrivedRows:
 
     def lineage(
         self, plan: JoinPlan, stem: int, words: int
-    ) -> tuple[dict[int, Bitmaps], BoolArray]:
-        """Return bitmaps of the queries that want each row, by occurrence, and which are late.
+    ) -> tuple[dict[int, Bitmaps], BoolArray, BoolArray]:
+        """Return bitmaps of queries by occurrence, which rows are late, and which are originals.
 
-        A row is late if it has no time, or is too old for every query that wants it. A row that
-        several SteMs receive counts as late in the first of them.
+        A bitmap has the queries that want the row. It is late if it has no time, or is too old for
+        every query that wants it. A row that several SteMs receive is an original in the first of
+        them, and late only there.
         """
         count = len(self.rows)
         times = self.times_us.fill_null(NEVER_US).to_numpy()
@@ -79,7 +80,8 @@ class ArrivedRows:
                 lineage[part.occurrence] = np.zeros((count, words), dtype=np.uint64)
             word, mask = bit(part.slot)
             lineage[part.occurrence][in_time, word] |= mask
-        return lineage, is_late & (first_stem == stem)
+        is_original = first_stem == stem
+        return lineage, is_late & is_original, is_original
 
     def _rows_by_part(self, bits: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
         """Yield the numbers of roles, each with the rows that it wants."""

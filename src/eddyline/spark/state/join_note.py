@@ -56,6 +56,8 @@ class JoinNote:
         Rows received, by task.
     heavy
         By task, the key that most of its rows have; only of large tasks.
+    originals
+        Rows received, each counted once however many tasks and SteMs it went to.
 
     """
 
@@ -74,6 +76,7 @@ class JoinNote:
     events: Sequence[Mapping[str, Any]] = ()
     task_rows: Mapping[int, int] = field(default_factory=dict)
     heavy: Mapping[int, HeavyKey] = field(default_factory=dict)
+    originals: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -93,6 +96,7 @@ class JoinNote:
             "events": list(self.events),
             "task_rows": {str(task): rows for task, rows in self.task_rows.items()},
             "heavy": {str(task): list(key) for task, key in self.heavy.items()},
+            "originals": self.originals,
         }
 
     @classmethod
@@ -114,6 +118,7 @@ class JoinNote:
             plain["events"],
             {int(task): rows for task, rows in plain["task_rows"].items()},
             {int(task): HeavyKey(*key) for task, key in plain["heavy"].items()},
+            plain["originals"],
         )
 
     @classmethod
@@ -143,6 +148,7 @@ class JoinNote:
             [event for note in listed for event in note.events],
             _sum(note.task_rows for note in listed),
             {task: key for note in listed for task, key in note.heavy.items()},
+            sum(note.originals for note in listed),
         )
 
 

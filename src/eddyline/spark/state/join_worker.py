@@ -37,7 +37,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         return
     began = time.perf_counter()
     words = words_of(plan.queries)
-    new, late = _to_runs(plan, arrivals, words)
+    new, late, originals = _to_runs(plan, arrivals, words)
     late_files = _write_late(plan, arrivals, late)
     opening = time.perf_counter()
     stored = recall(plan, arrivals.task, words)
@@ -84,6 +84,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         [event.to_dict() for event in join.take_events() if type(event) is not ProbeOrderChanged],
         {arrivals.task: arrivals.count},
         arrivals.heavy_key(plan),
+        originals,
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
 
@@ -100,21 +101,27 @@ def _begin_as_planned(join: Join, plan: JoinPlan) -> None:
 
 def _to_runs(
     plan: JoinPlan, arrivals: Arrivals, words: int
-) -> tuple[dict[int, Run], dict[int, BoolArray]]:
-    """Return the rows that some query wants, by SteM, and which rows were late."""
+) -> tuple[dict[int, Run], dict[int, BoolArray], int]:
+    """Return by SteM the rows that some query wants, and those too late; and how many there are.
+
+    A row that goes to several tasks or SteMs is late, and counts, in one of them.
+    """
     new: dict[int, Run] = {}
     late: dict[int, BoolArray] = {}
+    originals = 0
     for number, rows in arrivals.rows.items():
-        lineage, is_late = rows.lineage(plan, number, words)
+        lineage, is_late, is_original = rows.lineage(plan, number, words)
         first_tasks = plan.stems[number].first_tasks
-        if is_late.any() and (first_tasks is None or arrivals.task in first_tasks):
-            late[number] = is_late
+        if first_tasks is None or arrivals.task in first_tasks:
+            originals += int(is_original.sum())
+            if is_late.any():
+                late[number] = is_late
         wanted = np.flatnonzero(np.logical_or.reduce([b.any(axis=1) for b in lineage.values()]))
         if len(wanted):
             stem = plan.stems[number]
             counted = plan.counted.get(stem.stream)
             new[number] = rows.to_run(stem, lineage, wanted, counted)
-    return new, late
+    return new, late, originals
 
 
 def _write_late(

@@ -28,7 +28,7 @@ def lineage(
     stems = (StemLayout("a", (), (), 2, pa.schema([]), 0, "ts"),) * 2
     plan = JoinPlan(0, 1, folder, folder, (), {}, PARTS, {}, stems, {}, {}, {}, bits=bits)
     rows = ArrivedRows(pa.array([{"k0": 1}] * len(parts)), TIMES[: len(parts)], parts)
-    bitmaps, is_late = rows.lineage(plan, stem, words=2)
+    bitmaps, is_late, _ = rows.lineage(plan, stem, words=2)
     return {n: own.tolist() for n, own in bitmaps.items()}, is_late.tolist()
 
 
@@ -70,15 +70,16 @@ def test_a_large_task_names_the_key_that_most_rows_have() -> None:
     assert Arrivals(3, 11_000, {0: unkeyed}).heavy_key(plan) == {}
 
 
-def test_a_late_row_with_copies_counts_once() -> None:
+def test_a_row_with_copies_counts_once_and_is_late_once() -> None:
     folder = pathlib.Path()
     stem = StemLayout("a/*2", (), (), 1, pa.schema([]), 0, "ts", first_tasks=frozenset([0, 2]))
     parts = {-1: JoinPart(0, 0, 10, stem=0)}
     plan = JoinPlan(0, 4, folder, folder, (), {}, parts, {}, (stem,), {}, {}, {})
     wanted = pa.array([[-1]], pa.list_(pa.int32()))
     rows = ArrivedRows(pa.array([{"k0": 1}]), pa.array([5], pa.int64()), wanted)
-    late = [bool(_to_runs(plan, Arrivals(task, 1, {0: rows}), 1)[1]) for task in range(4)]
-    assert late == [True, False, True, False]
+    found = [_to_runs(plan, Arrivals(task, 1, {0: rows}), 1)[1:] for task in range(4)]
+    assert [bool(late) for late, _ in found] == [True, False, True, False]
+    assert [originals for _, originals in found] == [1, 0, 1, 0]
 
 
 def test_a_query_without_windows_of_time_has_no_late_rows() -> None:
@@ -88,6 +89,6 @@ def test_a_query_without_windows_of_time_has_no_late_rows() -> None:
     plan = JoinPlan(0, 1, folder, folder, (), {}, parts, {}, (stem,), {}, {}, {})
     wanted = pa.array([[-1], [-1]], pa.list_(pa.int32()))
     rows = ArrivedRows(pa.array([{"k0": 1}] * 2), pa.array([None, 5], pa.int64()), wanted)
-    bitmaps, is_late = rows.lineage(plan, 0, words=1)
+    bitmaps, is_late, _ = rows.lineage(plan, 0, words=1)
     assert bitmaps[0].ravel().tolist() == [1, 1]
     assert not is_late.any()

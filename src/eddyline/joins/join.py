@@ -56,6 +56,24 @@ class Join:
     words
         Names roles and paths; routes are taken over only where the names are the same.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from eddyline.joins.keys import key_column
+    >>> from eddyline.joins.plan import KeyRef
+    >>> def rows(*keys):
+    ...     wanted = {0: np.ones((len(keys), 1), dtype=np.uint64)}  # by query 0
+    ...     columns = pa.record_batch({"k": pa.array(keys)})
+    ...     times = np.zeros(len(keys), dtype=np.int64)
+    ...     return Run([key_column(columns["k"])], times, wanted, columns)
+    >>> light, temp = Role(0), Role(1)
+    >>> equal = frozenset([KeyRef(light, 0), KeyRef(temp, 0)])
+    >>> join = Join([JoinQuery(0, (light, temp), (equal,), {light: 10, temp: 10})])
+    >>> join.run({light.stream: rows(1, 2)}, print)
+    >>> join.run({temp.stream: rows(2, 2, 3)}, lambda found: print(len(found), "results"))
+    2 results
+
     """
 
     def __init__(

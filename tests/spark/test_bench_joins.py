@@ -37,7 +37,17 @@ def test_nexmark_gives_the_same_as_spark(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "figures"), [("nexmark", 5 * 5 + 2), ("shapes", 9 * 5)])
+@pytest.mark.parametrize(
+    ("part", "figures"),
+    [
+        ("nexmark", 5 * 5 + 2),
+        ("shapes", 9 * 5),
+        ("spark", 2 * 3),
+        ("queries", 3),
+        ("nothing", 2),
+        ("state", 1),
+    ],
+)
 def test_parts_run(part: str, figures: int) -> None:
     bench = Bench("joins", quick=True, rounds=1, only=part)
     joins.run(bench)

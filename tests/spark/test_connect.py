@@ -11,6 +11,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+pytestmark = pytest.mark.slow  # a server of its own takes a minute
 
 
 @pytest.fixture(scope="module")

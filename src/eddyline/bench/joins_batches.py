@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eddyline.bench.harness import Bench, local_spark, ratio
-from eddyline.bench.joins_spark import WARM_UP_BATCHES
+from eddyline.bench.joins_spark import median_seconds
 
 ROWS_PER_BATCH = 20_000
 BATCHES = 12
@@ -37,13 +37,6 @@ def _sources(spark: Any, folder: str) -> list[Any]:
     return [reader.parquet(f"{folder}/{stream}") for stream in range(2)]
 
 
-def _seconds(query: Any) -> float:
-    """Return the median duration of the micro-batches after those in which Spark warms up."""
-    progress = [each for each in query.recentProgress if each["numInputRows"]]
-    durations = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
-    return float(statistics.median(durations[WARM_UP_BATCHES:]))
-
-
 def _run_engine(spark: Any, folder: str, window: str) -> float:
     """Join two streams; return the median duration of a micro-batch."""
     from eddyline import Engine
@@ -54,7 +47,7 @@ def _run_engine(spark: Any, folder: str, window: str) -> float:
         engine.query("q", f"SELECT s0.v, s1.v AS w FROM s0, s1 WHERE s0.k = s1.k WINDOW {window}")
         run = engine.start(trigger="available now")
         run.process_all_available()
-        return _seconds(run.streaming_query)
+        return median_seconds(run.streaming_query)
 
 
 def _run_empty(spark: Any, folder: str, handle: Callable[[Any], None]) -> None:

@@ -6,14 +6,13 @@ Each micro-batch takes one file of each stream. Both sides store their results.
 from __future__ import annotations
 
 import pathlib
-import statistics
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.bench.joins_case import DELAY, TIME, JoinCase, Streams
-from eddyline.bench.joins_spark import session_settings
+from eddyline.bench.joins_spark import batch_seconds, median_seconds, session_settings
 
 
 @dataclass(frozen=True)
@@ -139,10 +138,8 @@ def run_rival(spark: Any, contest: Contest, store: Mapping[str, str]) -> Outcome
 
 def _timed(query: Any, warm_up_batches: int) -> tuple[float, float, int]:
     """Return the median duration of micro-batches with rows, that of all, and their number."""
-    progress = [each for each in query.recentProgress if each["numInputRows"]]
-    durations = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
-    median_s = statistics.median(durations[warm_up_batches:] or durations[-1:])
-    return float(median_s), sum(durations), len(durations)
+    durations = batch_seconds(query)
+    return median_seconds(query, warm_up_batches), sum(durations), len(durations)
 
 
 def checksum_of(results: Any) -> tuple[int, int]:

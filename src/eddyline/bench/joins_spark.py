@@ -74,10 +74,16 @@ class Measured:
     results: int
 
 
-def _seconds_per_batch(query: Any) -> float:
+def batch_seconds(query: Any) -> list[float]:
+    """Return the durations of the micro-batches of a streaming query that had rows."""
     progress = [each for each in query.recentProgress if each["numInputRows"]]
-    durations = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
-    return float(statistics.median(durations[WARM_UP_BATCHES:] or durations[-1:]))
+    return [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
+
+
+def median_seconds(query: Any, warm_up_batches: int = WARM_UP_BATCHES) -> float:
+    """Return the median duration of the micro-batches after those in which Spark warms up."""
+    durations = batch_seconds(query)
+    return float(statistics.median(durations[warm_up_batches:] or durations[-1:]))
 
 
 def run_engine(spark: Any, folder: str, streams: int, filters: Sequence[str]) -> Measured:
@@ -97,7 +103,7 @@ def run_engine(spark: Any, folder: str, streams: int, filters: Sequence[str]) ->
         run.process_all_available()
         joins = run.batches()[-1].joins
         assert joins is not None, "no micro-batch joined anything"
-        seconds = _seconds_per_batch(run.streaming_query)
+        seconds = median_seconds(run.streaming_query)
         results = sum(state.matched for state in engine.queries())
         return Measured(seconds, joins.state_rows, joins.state_bytes, results)
 
@@ -133,7 +139,7 @@ def run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -
         last = [each for each in query.recentProgress if each["numInputRows"]][-1]
         operators = last["stateOperators"]
         return Measured(
-            _seconds_per_batch(query),
+            median_seconds(query),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             spark.read.parquet(f"{path}/results").count(),

@@ -134,9 +134,10 @@ class CyclicProbing:
             found = stem.between(searched.column, *limits, with_new)
         else:
             found = stem.every_row(len(tuples), with_new)
+        bounds = bounds_of(self.queries[:1], step.role, tuples.ids, self.words)
         for probes, ids in found:
             extended = self._joined(step.role, tuples, stem, probes, ids)
-            for bound, _ in bounds_of(self.queries[:1], step.role, tuples.ids, self.words):
+            for bound, _ in bounds:
                 extended = extended.take(np.flatnonzero(admits(bound, _values(extended, stems))))
             if len(extended):
                 self._extend(extended, stems, emit)

@@ -103,12 +103,10 @@ class JoinCompiler:
 
     def _bound(self, spec: BoundSpec, streams: Sequence[StreamInfo]) -> RoleBound | None:
         """Return a comparison in numbers; None if only Spark can evaluate it."""
-        types = []
-        for key in (spec.low, spec.high):
-            empty = self._spark.createDataFrame([], streams[key.part].schema).alias(STREAM)
-            if could_fail(empty, f"{key.text} IS NULL"):
-                return None
-            types.append(empty.select(F.expr(key.text)).schema[0].dataType)
+        found = [self._safe_type(key, streams[key.part]) for key in (spec.low, spec.high)]
+        types = [data_type for data_type in found if data_type is not None]
+        if len(types) < len(found):
+            return None
         kinds = {kind_of(data_type) for data_type in types}
         kind = kinds.pop()
         if kind is None or kinds or (spec.is_interval and kind is not Kind.TIMESTAMP):
@@ -122,12 +120,19 @@ class JoinCompiler:
         return RoleBound(spec.low.part, low, spec.high.part, high, offset)
 
     def _type_of(self, key: KeyText, stream: StreamInfo) -> DataType:
-        empty = self._spark.createDataFrame([], stream.schema).alias(STREAM)
-        if could_fail(empty, f"{key.text} IS NULL"):
+        data_type = self._safe_type(key, stream)
+        if data_type is None:
             raise QueryError(
                 f"the key {display_text(key.text)} could fail on some rows; write it so that it "
                 f"cannot (try_cast, try_divide), or add it as a column of the stream"
             )
+        return data_type
+
+    def _safe_type(self, key: KeyText, stream: StreamInfo) -> DataType | None:
+        """Return the type of an expression over a stream; None if it could fail on a row."""
+        empty = self._spark.createDataFrame([], stream.schema).alias(STREAM)
+        if could_fail(empty, f"{key.text} IS NULL"):
+            return None
         data_type: DataType = empty.select(F.expr(key.text)).schema[0].dataType
         return data_type
 

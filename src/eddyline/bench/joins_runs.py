@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.bench.joins_case import DELAY, TIME, JoinCase, Streams
-from eddyline.bench.joins_spark import batch_seconds, median_seconds, session_settings
+from eddyline.bench.joins_spark import batch_seconds, median_seconds
+from eddyline.spark.common.session_settings import session_settings
 
 
 @dataclass(frozen=True)

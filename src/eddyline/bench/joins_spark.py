@@ -6,15 +6,15 @@ micro-batches. Both sides store their results, and windows hold between all pair
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eddyline.bench.harness import Bench, local_spark, mean_of, ratio
+from eddyline.spark.common.session_settings import session_settings
 
 ROWS_PER_BATCH = 20_000
 BATCHES = 8
@@ -144,19 +144,6 @@ def run_chain(spark: Any, folder: str, streams: int, store: Mapping[str, str]) -
             sum(operator["memoryUsedBytes"] for operator in operators),
             spark.read.parquet(f"{path}/results").count(),
         )
-
-
-@contextlib.contextmanager
-def session_settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
-    """Set settings of a session for a while."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, known in before.items():
-            spark.conf.unset(key) if known is None else spark.conf.set(key, known)
 
 
 def against_spark(bench: Bench) -> None:

@@ -145,30 +145,33 @@ class Exchange:
 
     @functools.cached_property
     def _stem(self) -> Column:
-        """Number of the SteM that a row goes to; a stream with several has a row for each."""
+        """Number of the SteM that a row goes to: a row for each SteM of its stream."""
         numbers = [F.when(F.col(SOURCE) == s.stream.number, F.lit(s.number)) for s in self.stems]
-        if self._is_one_stem_per_stream:
-            return F.coalesce(*numbers)
         return F.explode(F.filter(F.array(*numbers), lambda number: number.isNotNull()))
+
+    def _is_of(self, own: StemExchange) -> Column:
+        """Return whether a row goes to a SteM; decided by its stream if that has only one."""
+        if self._is_one_stem_per_stream:
+            return F.col(SOURCE) == own.stream.number
+        return F.col(STEM) == own.number
 
     def _of_stem(self, make: Callable[[StemExchange], Column]) -> Column:
         """Return what belongs to the SteM that a row goes to."""
         column = F.lit(None)
         for own in self.stems:
-            column = F.when(F.col(STEM) == own.number, make(own)).otherwise(column)
+            column = F.when(self._is_of(own), make(own)).otherwise(column)
         return column
 
     @functools.cached_property
     def _columns(self) -> list[Column]:
         """The columns that rows travel with, and `TASK`."""
-        stem = F.col(STEM)
         return [
             self._of_stem(self._task_of).alias(TASK),
-            stem,
+            self._of_stem(lambda own: F.lit(own.number)).alias(STEM),
             self._of_stem(StemExchange.time_us).alias(TIME),
             self._of_stem(lambda own: self.wanted.of_stream(own.stream.number)).alias(PARTS),
             *([F.col(ARRIVAL)] if self.is_counted else []),
-            *[F.when(stem == s.number, s.struct()).alias(stem_field(s.number)) for s in self.stems],
+            *[F.when(self._is_of(s), s.struct()).alias(stem_field(s.number)) for s in self.stems],
         ]
 
     @functools.cached_property
@@ -204,7 +207,10 @@ class Exchange:
             `SOURCE`, a struct for each stream, whatever `wanted` reads, and `ARRIVAL`.
 
         """
-        sent = df.withColumn(STEM, self._stem).filter(self._is_wanted).select(*self._columns)
+        # Each step has Spark analyse the plan again.
+        if not self._is_one_stem_per_stream:
+            df = df.withColumn(STEM, self._stem)
+        sent = df.filter(self._is_wanted).select(*self._columns)
         if self._is_copied:
             sent = sent.withColumn(TASK, F.explode(self._task))
         return sent.repartitionById(self.tasks, self._task)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from eddyline.journal import Event
 from eddyline.journal.events import (
@@ -17,6 +18,7 @@ from eddyline.journal.events import (
 )
 from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
+from eddyline.spark.common.session_settings import session_settings
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import worker_message
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
 LEFTOVERS_EVERY = 16
 #: A task is much larger than others if it has so many times the rows that it would have of all.
 SKEW_MIN = 1.5
+#: What tasks return; given as text, Spark would parse it for each micro-batch.
+_NOTE = StructType([StructField("note", BinaryType())])
+#: The plan has one exchange with a given number of tasks, so there is nothing to adapt; planning
+#: again after each stage takes some 50 ms.
+_JOB_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
 #: Watermark of a stream from which nothing was read yet.
 _NEVER_US = -(2**62)
 
@@ -132,7 +139,9 @@ class JoinRunner:
         sent = self._exchange.send(matched)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            rows = sent.mapInArrow(_task_function(planned.plan), "note binary").collect()
+            tasks = sent.mapInArrow(_task_function(planned.plan), _NOTE)
+            with session_settings(matched.sparkSession, _JOB_SETTINGS):
+                rows = tasks.collect()
         except Exception as error:
             said = worker_message(error, StateFileError)
             if said is None:

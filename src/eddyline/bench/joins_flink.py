@@ -29,7 +29,6 @@ from eddyline.bench.joins_versus import ROUNDS_MAX, check_same
 from eddyline.errors import EddylineError
 
 STREAMS = 4
-BATCHES = 10
 WINDOW_MS = 1_500
 FLINK_S_MAX = 600
 _HOW = (
@@ -40,6 +39,20 @@ _JOB = pathlib.Path(__file__).with_name("flink_job.py")
 #: A table of Flink that discards its rows.
 DISCARD = "'connector' = 'blackhole'"
 COLUMNS = tuple(f"v{n}" for n in range(STREAMS))
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows of a stream in each micro-batch, and number of micro-batches."""
+
+    rows: int
+    batches: int
+
+
+WINDOWED = Size(20_000, 6)
+#: A join that keeps every row compares more with each micro-batch.
+UNWINDOWED = Size(2_000, 4)
+QUICK = Size(200, 4)
 
 
 @dataclass(frozen=True)
@@ -153,21 +166,22 @@ def interval_sql(is_timed: bool) -> str:
     return f"SELECT {items} FROM s0 {' '.join(joins)}"
 
 
-def _rows(stream: int, batch: int, rows: int) -> pa.Table:
+def _rows(stream: int, batch: int, size: Size) -> pa.Table:
     """Return rows of a micro-batch: every key twice, all at the same time."""
-    ids = np.arange(rows)
-    values = (stream * BATCHES + batch) * rows + ids
-    return pa.table({"k": ids % (rows // 2), "v": values, "t": np.full(rows, 10**6 + 1000 * batch)})
+    ids = np.arange(size.rows)
+    values = (stream * size.batches + batch) * size.rows + ids
+    times = np.full(size.rows, 10**6 + 1000 * batch)
+    return pa.table({"k": ids % (size.rows // 2), "v": values, "t": times})
 
 
-def write_streams(folder: pathlib.Path, rows: int) -> tuple[Streams, dict[str, str]]:
+def write_streams(folder: pathlib.Path, size: Size) -> tuple[Streams, dict[str, str]]:
     """Write the streams cut into micro-batches, and whole: Flink may read files in any order."""
     names = [f"s{n}" for n in range(STREAMS)]
     derived = {name: {"ts": "timestamp_millis(t)"} for name in names}
     cut = Streams(folder / "cut", derived, "csv")
     whole = Streams(folder / "whole", kind="csv")
     for number, name in enumerate(names):
-        batches = [_rows(number, batch, rows) for batch in range(BATCHES)]
+        batches = [_rows(number, batch, size) for batch in range(size.batches)]
         cut.write(name, batches)
         whole.write(name, [pa.concat_tables(batches)])
     return cut, {name: str(folder / "whole" / name) for name in names}
@@ -176,33 +190,40 @@ def write_streams(folder: pathlib.Path, rows: int) -> tuple[Streams, dict[str, s
 def against_flink(bench: Bench) -> None:
     """Compare the time of a result: Flink's chain of interval joins, and its multi-way join."""
     python = find_flink(bench.flink)
-    rows = 200 if bench.quick else 3_000
     spark = local_spark()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        streams, sources = write_streams(folder, rows)
-        sides = [Side(f"s{n}", f"s{n}", ("v",), WINDOW_MS) for n in range(STREAMS)]
-        case = JoinCase("engine", sides, [("s0.k", f"s{n}.k") for n in range(1, STREAMS)])
-        contest = Contest.of(case, streams, has_rival=False)
-        rivals = _requests(sources, folder, 1 + min(bench.rounds, ROUNDS_MAX))
-        with bench.progress("Flink", 3 + 3 * len(rivals)) as advance:
+    for is_timed, size in ((True, WINDOWED), (False, UNWINDOWED)):
+        with tempfile.TemporaryDirectory() as folder:
+            own_size = QUICK if bench.quick else size
+            _contend(bench, spark, python, pathlib.Path(folder), own_size, is_timed)
 
-            def run_own() -> Outcome:
-                outcome = run_engine(spark, contest, bench.seed)
-                advance()
-                return outcome
 
-            run_own()  # Spark compiles code
-            before = [run_own(), run_own()]
-            for label, request in rivals.items():
-                answer = run_flink(python, request, folder)
-                advance()
-                check_plan(label, request, answer)
-                if request.sink != DISCARD:
-                    check_results(spark, label, request, before[0])
-                after = [run_own(), run_own()]
-                _add(bench, label, answer, before, after)
-                before = after
+def _contend(
+    bench: Bench, spark: Any, python: str, folder: pathlib.Path, size: Size, is_timed: bool
+) -> None:
+    """Run Flink's joins of a kind between runs of the engine."""
+    streams, sources = write_streams(folder, size)
+    sides = [Side(f"s{n}", f"s{n}", ("v",), WINDOW_MS) for n in range(STREAMS)]
+    case = JoinCase("engine", sides, [("s0.k", f"s{n}.k") for n in range(1, STREAMS)])
+    contest = Contest.of(case, streams, has_rival=False)
+    rivals = _requests(sources, folder, 1 + min(bench.rounds, ROUNDS_MAX), is_timed)
+    with bench.progress(f"Flink, {size.rows:,} rows", 3 + 3 * len(rivals)) as advance:
+
+        def run_own() -> Outcome:
+            outcome = run_engine(spark, contest, bench.seed)
+            advance()
+            return outcome
+
+        run_own()  # Spark compiles code
+        before = [run_own(), run_own()]
+        for label, request in rivals.items():
+            answer = run_flink(python, request, folder)
+            advance()
+            check_plan(label, request, answer)
+            if request.sink != DISCARD:
+                check_results(spark, label, request, before[0])
+            after = [run_own(), run_own()]
+            _add(bench, label, answer, before, after)
+            before = after
 
 
 def _add(
@@ -221,20 +242,22 @@ def _add(
     )
 
 
-def _requests(sources: Mapping[str, str], folder: pathlib.Path, runs: int) -> dict[str, Request]:
+def _requests(
+    sources: Mapping[str, str], folder: pathlib.Path, runs: int, is_timed: bool
+) -> dict[str, Request]:
     results = str(folder / "flink")
     store = f"'connector' = 'filesystem', 'path' = '{results}', 'format' = 'csv'"
-    fast = {"pipeline.object-reuse": "true"}  # rows are not copied between chained operators
-    multi = fast | {"table.optimizer.multi-join.enabled": "true"}
-    timed, plain = interval_sql(is_timed=True), interval_sql(is_timed=False)
+    settings = {"pipeline.object-reuse": "true"}  # rows are not copied between chained operators
+    if not is_timed:
+        settings["table.optimizer.multi-join.enabled"] = "true"
+    request = Request(
+        sources, interval_sql(is_timed), COLUMNS, results, store, is_timed, runs, settings
+    )
+    if not is_timed:
+        return {"multi-way join, not windowed (it keeps every row)": request}
     return {
-        "interval joins": Request(sources, timed, COLUMNS, results, store, True, runs, fast),
-        "interval joins that discard their results": Request(
-            sources, timed, COLUMNS, results, DISCARD, True, runs, fast
-        ),
-        "multi-way join, not windowed (it keeps every row)": Request(
-            sources, plain, COLUMNS, results, store, False, runs, multi
-        ),
+        "interval joins": request,
+        "interval joins that discard their results": dataclasses.replace(request, sink=DISCARD),
     }
 
 

@@ -5,11 +5,16 @@ Each micro-batch takes one file of each stream. Both sides store their results.
 
 from __future__ import annotations
 
+import datetime
+import itertools
+import json
 import pathlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from eddyline.bench.joins_case import DELAY, TIME, JoinCase, Streams
 from eddyline.bench.joins_spark import batch_seconds, median_seconds
@@ -75,6 +80,8 @@ class Outcome:
         State after the last micro-batch with rows.
     candidates, matches
         Stored rows compared with probes, and those that were equal; of an engine only.
+    first_result_s
+        From the start of the query to the end of the first micro-batch with results.
 
     """
 
@@ -88,6 +95,7 @@ class Outcome:
     state_bytes: int = 0
     candidates: int = 0
     matches: int = 0
+    first_result_s: float = 0.0
 
 
 def run_engine(spark: Any, contest: Contest, seed: int) -> Outcome:
@@ -100,8 +108,10 @@ def run_engine(spark: Any, contest: Contest, seed: int) -> Outcome:
         for name, make in contest.tables.items():
             engine.table(name, make(spark))
         engine.query("own", contest.sql)
+        began = datetime.datetime.now(datetime.UTC)
         run = engine.start(trigger="available now")
         run.process_all_available()
+        first = next((batch.batch for batch in run.batches() if batch.matches), None)
         joins = [batch.joins for batch in run.batches() if batch.joins is not None]
         path = pathlib.Path(folder)
         state_written = sum(each.bytes_written for each in joins)
@@ -115,6 +125,7 @@ def run_engine(spark: Any, contest: Contest, seed: int) -> Outcome:
             joins[-1].state_bytes if joins else 0,
             sum(each.candidates for each in joins),
             sum(each.matches for each in joins),
+            seconds_until(run.streaming_query.recentProgress, first, began),
         )
 
 
@@ -124,6 +135,7 @@ def run_rival(spark: Any, contest: Contest, store: Mapping[str, str]) -> Outcome
     with tempfile.TemporaryDirectory() as folder, session_settings(spark, store):
         writer = contest.rival(spark).writeStream.format("parquet")
         writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+        began = datetime.datetime.now(datetime.UTC)
         query = writer.option("path", f"{folder}/results").trigger(availableNow=True).start()
         query.awaitTermination()
         last = [each for each in query.recentProgress if each["numInputRows"]][-1]
@@ -134,6 +146,9 @@ def run_rival(spark: Any, contest: Contest, store: Mapping[str, str]) -> Outcome
             _bytes_in(pathlib.Path(folder)),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
+            first_result_s=seconds_until(
+                query.recentProgress, _first_batch_with_rows(pathlib.Path(folder)), began
+            ),
         )
 
 
@@ -141,6 +156,40 @@ def _timed(query: Any, warm_up_batches: int) -> tuple[float, float, int]:
     """Return the median duration of micro-batches with rows, that of all, and their number."""
     durations = batch_seconds(query)
     return median_seconds(query, warm_up_batches), sum(durations), len(durations)
+
+
+def seconds_until(
+    progress: Sequence[Mapping[str, Any]], batch: int | None, began: datetime.datetime
+) -> float:
+    """Return the seconds from a moment to the end of a micro-batch; 0 if there is none.
+
+    Examples
+    --------
+    >>> began = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    >>> progress = {"batchId": 3, "durationMs": {"triggerExecution": 500}}
+    >>> seconds_until([progress | {"timestamp": "2026-01-01T00:00:02.000Z"}], 3, began)
+    2.5
+
+    """
+    for each in progress:
+        if each["batchId"] == batch:
+            start = datetime.datetime.fromisoformat(each["timestamp"])
+            duration_ms = int(each["durationMs"]["triggerExecution"])
+            return (start - began).total_seconds() + duration_ms / 1000
+    return 0.0
+
+
+def _first_batch_with_rows(folder: pathlib.Path) -> int | None:
+    """Return the first micro-batch for which Spark's file sink committed rows."""
+    log = folder / "results" / "_spark_metadata"
+    for batch in itertools.count():
+        if not (log / str(batch)).exists():
+            return None
+        entries = map(json.loads, (log / str(batch)).read_text().splitlines()[1:])
+        names = [entry["path"].rpartition("/")[2] for entry in entries]
+        if any(pq.read_metadata(folder / "results" / name).num_rows for name in names):
+            return batch
+    return None
 
 
 def checksum_of(results: Any) -> tuple[int, int]:

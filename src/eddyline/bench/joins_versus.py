@@ -112,6 +112,16 @@ def contend(bench: Bench, spark: Any, contest: Contest) -> None:
     else:
         rival = None
         bench.add(f"{name}: time a row", 1e6 * batch_s / batch_rows, "us", spent)
+    if rival is not None:
+        bench.add(
+            f"{name}: time from start to first results, Spark / engine",
+            ratio(
+                [each.first_result_s for each in compared.rivals],
+                [each.first_result_s for each in compared.engines[1:]],
+            ),
+            "x",
+            f"engine {own.first_result_s:.2f} s",
+        )
     if own.matches:
         bench.add(
             f"{name}: candidates a match",

@@ -26,8 +26,11 @@ OWN = Outcome(
     state_bytes=1_000_000,
     candidates=900,
     matches=450,
+    first_result_s=2.0,
 )
-RIVAL = dataclasses.replace(OWN, seconds=1.5, state_bytes=4_000_000, written_bytes=5_000_000)
+RIVAL = dataclasses.replace(
+    OWN, seconds=1.5, state_bytes=4_000_000, written_bytes=5_000_000, first_result_s=5.0
+)
 CASE = JoinCase("two", [Side("a", "x", ("v",), 500), Side("b", "y", ("v",), 500)], [("a.k", "b.k")])
 
 
@@ -58,6 +61,7 @@ def test_spark_runs_with_the_faster_store(
     results = figures(contest, monkeypatch)
     assert {metric: result.value for metric, result in results.items()} == {
         "two: time, Spark / engine": 3.0,
+        "two: time from start to first results, Spark / engine": 2.5,
         "two: candidates a match": 2.0,
         "two: state rows, engine / rows of a micro-batch": 1.5,
         "two: state bytes, Spark / engine": 4.0,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DoubleType, FloatType
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    DoubleType,
+    FloatType,
+    StructField,
+    StructType,
+)
 
+from eddyline.spark.common.session_settings import session_settings
 from eddyline.spark.engine.compared_key import ComparedKey
 from eddyline.spark.engine.dealing import Axes, Axis, axes_name, copies
 from eddyline.spark.engine.join_key import JoinKey
@@ -22,6 +31,13 @@ if TYPE_CHECKING:
 
 #: Rows are hashed into so many buckets, and buckets are dealt out to tasks.
 BUCKETS = 64
+#: What tasks return; given as text, Spark would parse it for each micro-batch.
+_NOTE = StructType([StructField("note", BinaryType())])
+#: The plan has one exchange with a given number of tasks, so there is nothing to adapt; planning
+#: again after each stage takes some 50 ms.
+_JOB_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
+
+TaskFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -214,3 +230,18 @@ class Exchange:
         if self._is_copied:
             sent = sent.withColumn(TASK, F.explode(self._task))
         return sent.repartitionById(self.tasks, self._task)
+
+    def run_tasks(self, df: DataFrame, function: TaskFunction) -> list[bytes]:
+        """Send rows to the tasks that join them, run the tasks, and return their notes.
+
+        Parameters
+        ----------
+        df
+            As for `send`.
+        function
+            What a task does with its rows; it yields batches with one column, the notes.
+
+        """
+        tasks = self.send(df).mapInArrow(function, _NOTE)
+        with session_settings(df.sparkSession, _JOB_SETTINGS):
+            return [row[0] for row in tasks.collect()]

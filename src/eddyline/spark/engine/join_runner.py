@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from eddyline.journal import Event
 from eddyline.journal.events import (
@@ -18,13 +17,12 @@ from eddyline.journal.events import (
 )
 from eddyline.ordering import Policy
 from eddyline.report.run import JoinNumbers
-from eddyline.spark.common.session_settings import session_settings
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import worker_message
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.dealing import Dealing
-from eddyline.spark.engine.exchange import Exchange
+from eddyline.spark.engine.exchange import Exchange, TaskFunction
 from eddyline.spark.engine.join_planner import JoinPlanner
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.engine.wanted_parts import WantedParts
@@ -42,11 +40,6 @@ if TYPE_CHECKING:
 LEFTOVERS_EVERY = 16
 #: A task is much larger than others if it has so many times the rows that it would have of all.
 SKEW_MIN = 1.5
-#: What tasks return; given as text, Spark would parse it for each micro-batch.
-_NOTE = StructType([StructField("note", BinaryType())])
-#: The plan has one exchange with a given number of tasks, so there is nothing to adapt; planning
-#: again after each stage takes some 50 ms.
-_JOB_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
 #: Watermark of a stream from which nothing was read yet.
 _NEVER_US = -(2**62)
 
@@ -136,18 +129,15 @@ class JoinRunner:
         if self._exchange is None or self._exchange.identity != planned.exchange.identity:
             self._exchange = planned.exchange
         self._report_dealings(planned.dealings)
-        sent = self._exchange.send(matched)
         planned.plan.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            tasks = sent.mapInArrow(_task_function(planned.plan), _NOTE)
-            with session_settings(matched.sparkSession, _JOB_SETTINGS):
-                rows = tasks.collect()
+            packed = self._exchange.run_tasks(matched, _task_function(planned.plan))
         except Exception as error:
             said = worker_message(error, StateFileError)
             if said is None:
                 raise
             raise StateFileError(said) from error  # it names the file and the fix
-        notes = (JoinNote.from_dict(plain) for plain in unpack(row[0] for row in rows))
+        notes = (JoinNote.from_dict(plain) for plain in unpack(packed))
         note = JoinNote.merge(notes)
         self._learn(note)
         self._report_skew(note, planned.plan.tasks)
@@ -209,9 +199,7 @@ class JoinRunner:
             self._planner.orders[role] = order
 
 
-def _task_function(
-    plan: JoinPlan,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task_function(plan: JoinPlan) -> TaskFunction:
     def eddyline_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return join_task(plan, batches)
 

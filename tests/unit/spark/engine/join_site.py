@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +19,7 @@ from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.batch_runner import BatchRunner
 from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.exchange import Exchange
+from eddyline.spark.engine.exchange import Exchange, TaskFunction
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.matching import MatchOutcome
@@ -62,16 +62,12 @@ class Sent:
     def __init__(self, exchange: Exchange, rows: Rows) -> None:
         self.exchange, self.rows = exchange, rows
 
-    def mapInArrow(self, function: Callable[..., Any], schema: str) -> Sent:
-        self.function = function
-        return self
-
-    def collect(self) -> list[tuple[bytes]]:
+    def run_tasks(self, function: TaskFunction) -> list[bytes]:
         """Run one task after the other."""
         return [
-            (note,)
+            note
             for task in range(self.exchange.tasks)
-            for made in self.function(self._batches(task))
+            for made in function(self._batches(task))
             for note in made["note"].to_pylist()
         ]
 
@@ -259,7 +255,9 @@ class Workload:
 
 def tidy_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compact, merge and write snapshots often; rows travel without Spark."""
-    monkeypatch.setattr(Exchange, "send", lambda *arguments: Sent(*arguments))  # noqa: PLW0108
+    monkeypatch.setattr(
+        Exchange, "run_tasks", lambda own, rows, task: Sent(own, rows).run_tasks(task)
+    )
     monkeypatch.setattr(compaction, "FAN_IN", 2)
     monkeypatch.setattr(housekeeping, "SNAPSHOT_EVERY", 2)
     monkeypatch.setattr(result_merger, "FAN_IN_NEW", 2)

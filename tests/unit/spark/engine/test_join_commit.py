@@ -179,7 +179,7 @@ def test_what_a_worker_says_of_a_file_is_what_the_run_says(
     """Spark hands over the traceback of the worker, which begins with the cause."""
     site = JoinSite(tmp_path / "engine")
 
-    def collect(self: Sent) -> list[tuple[bytes]]:
+    def fail(self: Sent, function: object) -> list[bytes]:
         try:
             try:
                 raise no_space()
@@ -188,7 +188,7 @@ def test_what_a_worker_says_of_a_file_is_what_the_run_says(
         except StateFileError:
             raise RuntimeError(f"Job aborted:\n{traceback.format_exc()}\n\tat Foo.bar()") from None
 
-    monkeypatch.setattr(Sent, "collect", collect)
+    monkeypatch.setattr(Sent, "run_tasks", fail)
     with pytest.raises(StateFileError, match=r"^cannot write a\.stem: free some space$"):
         site.run(0, workload.rows[0])
     site.end()

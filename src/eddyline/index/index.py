@@ -1,8 +1,8 @@
 """What every index over stored rows can do.
 
-An index is built over some key columns of immutable rows. A probe gives values, as 64-bit codes,
-for the columns of one *access pattern*; the index answers with ranges of positions in its own
-order. The ranges contain every row that matches and may contain others: the SteM compares.
+An index is built over the join columns of immutable rows. A probe gives values, as 64-bit codes,
+for the columns of an *access pattern*; the index answers with ranges of positions in its own order.
+The ranges contain every row that matches and may contain others: the SteM compares.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Ranges:
 
 
 class Index(ABC):
-    """An index over the key columns of immutable rows."""
+    """An index over the join columns of immutable rows, which serves any access pattern."""
 
     name: ClassVar[str]
 
@@ -68,22 +68,30 @@ class Index(ABC):
         """Memory that the index takes beyond the rows, in bytes."""
 
     @abstractmethod
-    def ranges(self, codes: Sequence[Codes]) -> Ranges:
+    def ranges(self, pattern: Pattern, codes: Sequence[Codes]) -> Ranges:
         """Return where the rows may be that equal the probes.
 
         Parameters
         ----------
+        pattern
+            The columns that probes give; at least one.
         codes
             For each column of the pattern, the codes of all probes.
 
         """
 
     @abstractmethod
-    def confirm(self, positions: IntArray, codes: Sequence[Codes]) -> tuple[IntArray, BoolArray]:
+    def confirm(
+        self, pattern: Pattern, positions: IntArray, codes: Sequence[Codes]
+    ) -> tuple[IntArray, BoolArray]:
         """Return the rows at index positions, and whether their codes equal the given ones.
+
+        A row with NULL in a column of the pattern equals nothing.
 
         Parameters
         ----------
+        pattern
+            The columns that probes give.
         positions
             Index positions of candidates.
         codes

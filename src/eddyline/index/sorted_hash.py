@@ -7,12 +7,11 @@ bits as there are rows, 16 bits at a time, which NumPy does by radix sort.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from eddyline.arrays import BoolArray, Codes, IntArray
-from eddyline.index.index import Index, Ranges
+from eddyline.index.index import Ranges
 
 ADDRESS_BITS_MAX = 24
 _RADIX_BITS = 16
@@ -20,7 +19,7 @@ _MULTIPLIER = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ROTATION = np.uint64(29)
 
 
-class SortedHash(Index):
+class SortedHash:
     """A sorted hash over one access pattern.
 
     Parameters
@@ -40,8 +39,6 @@ class SortedHash(Index):
     ([0, 0], [0, 2])
 
     """
-
-    name: ClassVar[str] = "sorted hash"
 
     def __init__(self, codes: Sequence[Codes], is_valid: BoolArray | None = None) -> None:
         hashes = combine(codes)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eddyline.arrays import Bitmaps, BoolArray, FloatArray, IntArray
-from eddyline.index.index import Index, Pattern
-from eddyline.index.sorted_hash import SortedHash
+from eddyline.arrays import Bitmaps, FloatArray, IntArray
+from eddyline.index.columns import Columns
+from eddyline.index.index import Index
+from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.sorted_values import SortedValues
 from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.keys import KeyColumn
@@ -45,18 +46,20 @@ class Run:
     payload: pa.RecordBatch
     sequence: IntArray | None = None
     compared: Sequence[FloatArray] = ()
-    _indexes: dict[Pattern, Index] = field(default_factory=dict)
+    #: At most one; shared by runs that differ in their lineage alone.
+    _indexes: list[Index] = field(default_factory=list)
     _sorted: dict[int, SortedValues] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times_us)
 
-    def index(self, pattern: Pattern) -> Index:
-        """Return the index that serves an access pattern, built when first asked for."""
-        if pattern not in self._indexes:
-            columns = [self.keys[position] for position in pattern]
-            self._indexes[pattern] = SortedHash([c.codes for c in columns], _all_valid(columns))
-        return self._indexes[pattern]
+    @property
+    def index(self) -> Index:
+        """The index over the join columns, made when first asked for."""
+        if not self._indexes:
+            codes, is_valid = [k.codes for k in self.keys], [k.is_valid for k in self.keys]
+            self._indexes.append(LazyHash(Columns(codes, is_valid)))
+        return self._indexes[0]
 
     def values(self, column: int) -> FloatArray:
         """Return a compared column, or the event times."""
@@ -84,12 +87,4 @@ class Run:
     def index_bytes(self) -> int:
         """Memory that the indexes built so far take."""
         ordered = sum(index.bytes for index in self._sorted.values())
-        return ordered + sum(index.bytes for index in self._indexes.values())
-
-
-def _all_valid(columns: Sequence[KeyColumn]) -> BoolArray | None:
-    is_valid: BoolArray | None = None
-    for column in columns:
-        if column.is_valid is not None:
-            is_valid = column.is_valid if is_valid is None else is_valid & column.is_valid
-    return is_valid
+        return ordered + sum(index.bytes for index in self._indexes)

@@ -110,7 +110,7 @@ class SteM:
             keys = [key.take(valid) for key in keys]
         count = len(keys[0])
         codes = [key.codes for key in keys]
-        ranges = [run.index(pattern).ranges(codes) for run in runs]
+        ranges = [run.index.ranges(pattern, codes) for run in runs]
         self.counts.probes += count
         for begin, end in _slices(ranges, count):
             found = [
@@ -127,7 +127,7 @@ class SteM:
         """Return the number of candidates of each probe; more than its matches, if anything."""
         counts = np.zeros(len(keys[0]), dtype=np.int64)
         for run in self.runs(with_new):
-            ranges = run.index(pattern).ranges([key.codes for key in keys])
+            ranges = run.index.ranges(pattern, [key.codes for key in keys])
             np.add.at(counts, ranges.probes, ranges.counts)
         return counts
 
@@ -175,7 +175,7 @@ class SteM:
     ) -> tuple[IntArray, IntArray]:
         probes, positions = ranges.expand()
         self.counts.candidates += len(probes)
-        rows, is_equal = run.index(pattern).confirm(positions, [key.codes[probes] for key in keys])
+        rows, is_equal = run.index.confirm(pattern, positions, [key.codes[probes] for key in keys])
         probes, rows = probes[is_equal], rows[is_equal]
         for position, key in zip(pattern, keys, strict=True):
             if key.values is not None:

@@ -1,0 +1,76 @@
+"""How many bits of a bucket id each join column has: the configuration of a bit-address index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eddyline.index.index import Pattern
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Bits of a bit-address index (in the paper: index key map, IC).
+
+    Parameters
+    ----------
+    bits
+        For each join column, the number of its bits; 0 for a column that is not indexed.
+    order
+        The columns from the high bits of a bucket id to the low ones. Searches by columns in the
+        high bits walk fewer, longer ranges of buckets. Default: as written.
+
+    Examples
+    --------
+    >>> configuration = Configuration((5, 2, 3))
+    >>> configuration.total, configuration.given((0, 2))
+    (10, 8)
+    >>> configuration.ranges((0, 2)), configuration.ranges((0,)), configuration.ranges((2,))
+    (4, 1, 128)
+
+    References
+    ----------
+    Works et al., Adaptive Multi-Route Index, 2013, section 4.1.
+
+    """
+
+    bits: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that the order is a permutation of the columns, and fill in the default."""
+        if not self.bits or min(self.bits) < 0:
+            raise ValueError(f"bits must be numbers from 0, one for each column; got {self.bits}")
+        if not self.order:
+            object.__setattr__(self, "order", tuple(range(len(self.bits))))
+        if sorted(self.order) != list(range(len(self.bits))):
+            raise ValueError(
+                f"the order {self.order} is not a permutation of the {len(self.bits)} columns"
+            )
+
+    @property
+    def total(self) -> int:
+        """Number of bits of a bucket id."""
+        return sum(self.bits)
+
+    def given(self, pattern: Pattern) -> int:
+        """Return the number of bits that a search by some columns knows (in the paper: B_ap)."""
+        return sum(self.bits[column] for column in pattern)
+
+    def wild(self, pattern: Pattern) -> int:
+        """Return the number of unknown bits above the lowest bit that a search knows."""
+        unknown, above = 0, 0
+        for column in self.order:
+            if column not in pattern:
+                unknown += self.bits[column]
+            elif self.bits[column]:
+                above = unknown
+        return above
+
+    def ranges(self, pattern: Pattern) -> int:
+        """Return the number of ranges of buckets that a search by some columns walks."""
+        return 1 << self.wild(pattern)
+
+    def ordered_by(self, order: Sequence[int]) -> Configuration:
+        """Return the same bits with the columns in another order."""
+        return Configuration(self.bits, tuple(order))

@@ -50,6 +50,8 @@ class Size:
 
 
 WINDOWED = Size(20_000, 6)
+#: Tells the cost of results from the fixed cost of a micro-batch.
+WINDOWED_LARGE = Size(60_000, 6)
 #: A join that keeps every row compares more with each micro-batch.
 UNWINDOWED = Size(2_000, 4)
 QUICK = Size(200, 4)
@@ -191,7 +193,7 @@ def against_flink(bench: Bench) -> None:
     """Compare the time of a result: Flink's chain of interval joins, and its multi-way join."""
     python = find_flink(bench.flink)
     spark = local_spark()
-    for is_timed, size in ((True, WINDOWED), (False, UNWINDOWED)):
+    for is_timed, size in ((True, WINDOWED), (True, WINDOWED_LARGE), (False, UNWINDOWED)):
         with tempfile.TemporaryDirectory() as folder:
             own_size = QUICK if bench.quick else size
             _contend(bench, spark, python, pathlib.Path(folder), own_size, is_timed)
@@ -222,7 +224,7 @@ def _contend(
             if request.sink != DISCARD:
                 check_results(spark, label, request, before[0])
             after = [run_own(), run_own()]
-            _add(bench, label, answer, before, after)
+            _add(bench, f"{label}, {size.rows:,} rows a micro-batch", answer, before, after)
             before = after
 
 
@@ -234,7 +236,7 @@ def _add(
     control = ratio([each.total_s for each in after], [each.total_s for each in before])
     results = before[0].results
     bench.add(
-        f"{STREAMS} streams, one key: time a result, Flink {label} / engine",
+        f"{STREAMS} streams, one key: time a result, Flink / engine; {label}",
         statistics.median(answer.seconds[1:]) / own_s,
         "x",
         f"engine {1e6 * own_s / results:.2f} us, {results:,} results; control {control:.2f}; "

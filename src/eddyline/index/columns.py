@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from eddyline.arrays import BoolArray, Codes, IntArray
 from eddyline.index.index import Pattern
+
+#: Rows from which the number of values of a column is estimated.
+SAMPLE_ROWS = 4_096
+#: A column has many values if so large a part of the sampled ones differ.
+MANY_VALUES = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,25 @@ class Columns:
             if is_valid is not None:
                 result = is_valid if result is None else result & is_valid
         return result
+
+    def bits_filled(self, column: int) -> int:
+        """Return the most bits that the values of a column fill, by a sample of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> codes = np.arange(6, dtype=np.uint64)
+        >>> Columns([codes], [None]).bits_filled(0)
+        3
+
+        """
+        codes = self.codes[column]
+        step = max(1, len(codes) // SAMPLE_ROWS)
+        sampled = codes[::step]
+        distinct = len(np.unique(sampled))
+        if distinct > MANY_VALUES * len(sampled) and step > 1:
+            distinct = len(codes)  # most values of the sample are new: others will be so too
+        return max(distinct - 1, 0).bit_length()
 
     def equal(self, pattern: Pattern, rows: IntArray, codes: Sequence[Codes]) -> BoolArray:
         """Return whether rows have the given codes in the columns of a pattern, and no NULL.

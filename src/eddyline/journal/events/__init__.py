@@ -33,6 +33,7 @@ from eddyline.journal.events.filters import (
     SampleMissing,
     TrialEnded,
 )
+from eddyline.journal.events.indexes import IndexAssessed, IndexReconfigured, IndexRivalChosen
 from eddyline.journal.events.joins import (
     ClassProbeOrderChanged,
     JoinDealt,
@@ -62,6 +63,9 @@ __all__ = [
     "EngineStarted",
     "EngineStopped",
     "Event",
+    "IndexAssessed",
+    "IndexReconfigured",
+    "IndexRivalChosen",
     "JoinDealt",
     "JoinTaskSkewed",
     "KnowledgeRestored",

@@ -1,0 +1,332 @@
+"""AMRI's tuning: assess the searches of a state, select a configuration, migrate partitions.
+
+A tuner serves several states. It is told of every search and of every arrival; the schedule says
+when to count which state's searches, the assessment counts them, selection finds the bits that
+cost least for them, and the migration chooses the partitions that are indexed again. All other
+partitions keep the configuration that they were written with.
+
+References
+----------
+Works et al., Adaptive Multi-Route Index, 2013, sections 5 to 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eddyline.index.assessment import CDIA, Assessment
+from eddyline.index.bit_address import BITS_MAX
+from eddyline.index.configuration import Configuration
+from eddyline.index.cost import (
+    DEFAULT_COSTS,
+    Cost,
+    UnitCosts,
+    Workload,
+    dependent_cost,
+    paper_cost,
+)
+from eddyline.index.index import Pattern
+from eddyline.index.migration import MigrateNothing, MigratePartial, Migration, PartitionUse
+from eddyline.index.partition import Partition
+from eddyline.index.schedules import Hybrid, Schedule
+from eddyline.index.selection import select
+from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """Parameters of the tuning; the defaults are what won in `eddyline bench amri`.
+
+    Parameters
+    ----------
+    assessment, schedule
+        Make the assessment of a state, and the schedule of all states.
+    migration
+        Chooses the partitions that are indexed again.
+    cost
+        What selection minimises.
+    bits
+        Bits of bucket ids; None for as many as the rows of a partition fill.
+
+    """
+
+    assessment: Callable[[], Assessment] = CDIA
+    schedule: Callable[[], Schedule] = Hybrid
+    migration: Migration = field(default_factory=MigratePartial)
+    cost: Cost = dependent_cost
+    bits: int | None = None
+
+    @classmethod
+    def paper(
+        cls,
+        error: float = 0.05,
+        threshold: float = 0.1,
+        period_requests: int = 60_000,
+        trigger_requests: int = 100_000,
+        bits: int = BITS_MAX,
+    ) -> TuningOptions:
+        """Return the settings of the paper.
+
+        Parameters
+        ----------
+        error, threshold
+            δ and θ: 0.05 and 0.1 in fig 8, 0.1 and 0.15 in figs 9 and 10.
+        period_requests, trigger_requests
+            60,000 and 100,000 in fig 8, 40,000 and 80,000 in figs 9 and 10.
+        bits
+            64 in the paper; here at most `BITS_MAX`.
+
+        """
+        return cls(
+            lambda: CDIA(error, threshold, "highest_count"),
+            lambda: Hybrid.paper(period_requests, trigger_requests),
+            MigrateNothing(),
+            paper_cost,
+            bits,
+        )
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What searches a state serves, as an assessment found it.
+
+    Parameters
+    ----------
+    frequencies
+        Share of the searches by access pattern; empty if nothing is known.
+    searches
+        Searches that a stored row meets until it expires.
+
+    """
+
+    frequencies: Mapping[Pattern, float] = field(default_factory=dict)
+    searches: float = 0.0
+
+    def on(self, rows: int) -> Workload:
+        """Return the workload of a partition of so many rows, from its arrival to its end."""
+        return Workload(self.frequencies, self.searches, rows, 1.0)
+
+    def one_search(self, rows: int) -> Workload:
+        """Return the workload of one search of so many rows."""
+        return Workload(self.frequencies, 1.0, 1.0, rows)
+
+
+@dataclass
+class _State:
+    """What a tuner knows of a state.
+
+    Parameters
+    ----------
+    assessment
+        Counts searches while the schedule asks for it.
+    demand
+        Found by the last assessment.
+    arrivals, requests
+        Rows and searches since the last assessment was complete.
+    configurations
+        By number of bits, those that were selected for the demand.
+    names
+        Of the join columns; empty if they have none.
+
+    """
+
+    assessment: Assessment
+    demand: Demand = Demand()
+    arrivals: int = 0
+    requests: int = 0
+    configurations: dict[int, Configuration] = field(default_factory=dict)
+    names: Sequence[str] = ()
+
+    def words(self, pattern: Pattern) -> str:
+        """Return an access pattern in words."""
+        names = [self.names[column] if self.names else f"#{column + 1}" for column in pattern]
+        return ", ".join(names) or "(no column)"
+
+    def bits(self, configuration: Configuration) -> str:
+        """Return a configuration in words: the columns with their bits, high ones first."""
+        parts = [
+            f"{self.words((column,))}:{configuration.bits[column]}"
+            for column in configuration.order
+            if configuration.bits[column]
+        ]
+        return " ".join(parts) or "no bits"
+
+
+class Tuner:
+    """Tunes the configurations of states.
+
+    Parameters
+    ----------
+    options
+        Methods and their parameters.
+    costs
+        Measured unit costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eddyline.index.columns import Columns
+    >>> from eddyline.index.schedules import Continuous
+    >>> tuner = Tuner(TuningOptions(schedule=lambda: Continuous(window_requests=100)))
+    >>> tuner.configuration("A", columns=2, rows=1024).bits
+    (5, 5)
+    >>> codes = np.arange(1024, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
+    >>> partition = Partition(Columns([codes, codes], [None, None]), Configuration((5, 5)))
+    >>> tuner.arrived("A", 1024)
+    >>> tuner.record("A", (1,), 100)
+    >>> for event in tuner.tune({"A": [partition]}):
+    ...     print(event.kind)
+    IndexAssessed
+    IndexReconfigured
+    >>> tuner.configuration("A", columns=2, rows=1024).bits
+    (0, 10)
+
+    """
+
+    def __init__(
+        self, options: TuningOptions | None = None, costs: UnitCosts = DEFAULT_COSTS
+    ) -> None:
+        self.options = options or TuningOptions()
+        self._costs = costs
+        self._schedule = self.options.schedule()
+        self._states: dict[str, _State] = {}
+
+    def _state(self, state: str) -> _State:
+        if state not in self._states:
+            self._states[state] = _State(self.options.assessment())
+        return self._states[state]
+
+    def arrived(self, state: str, rows: int) -> None:
+        """Take note of rows that were added to a state."""
+        self._state(state).arrivals += rows
+
+    def record(self, state: str, pattern: Pattern, requests: int) -> None:
+        """Take note of searches of a state by some columns."""
+        own = self._state(state)
+        own.requests += requests
+        if self._schedule.is_assessing(state):
+            own.assessment.add(pattern, requests)
+        self._schedule.record(state, requests)
+
+    def configuration(
+        self, state: str, columns: int, rows: int, limits: Sequence[int] | None = None
+    ) -> Configuration:
+        """Return the configuration for so many new rows of a state.
+
+        Parameters
+        ----------
+        state, columns
+            The state, and the number of its join columns.
+        rows
+            Rows of the partition.
+        limits
+            For each column, the most bits that its values fill.
+
+        """
+        own, bits = self._state(state), self._bits(rows)
+        if bits not in own.configurations:
+            own.configurations[bits] = select(
+                columns, bits, own.demand.on(rows), self._costs, limits, self.options.cost
+            )
+        return own.configurations[bits]
+
+    def begin_with(self, state: str, demand: Demand) -> None:
+        """Begin with what was assessed before."""
+        self._state(state).demand = demand
+
+    def demand(self, state: str) -> Demand:
+        """Return what the last assessment of a state found."""
+        return self._state(state).demand
+
+    def name_columns(self, state: str, names: Sequence[str]) -> None:
+        """Give names to the join columns of a state, for events."""
+        self._state(state).names = names
+
+    def forecast(self, state: str, pattern: Pattern) -> float:
+        """Return how many searches by a pattern a stored row meets until it expires."""
+        demand = self._state(state).demand
+        return demand.searches * demand.frequencies.get(pattern, 0.0)
+
+    def _bits(self, rows: int) -> int:
+        filled = max(rows, 2).bit_length() - 1
+        return min(self.options.bits or filled, BITS_MAX)
+
+    def tune(self, partitions: Mapping[str, Sequence[Partition]]) -> list[Event]:
+        """Select configurations for the states whose assessment is complete, and migrate.
+
+        Parameters
+        ----------
+        partitions
+            All partitions of each state; a state without any is assessed again later.
+
+        """
+        events: list[Event] = []
+        for state in self._schedule.take_due():
+            if partitions.get(state):
+                events += self._tune_state(state, partitions[state])
+        return events
+
+    def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
+        own, newest = self._state(state), partitions[-1]
+        assessed = self._assess(own, sum(map(len, partitions)))
+        before, rows = newest.configuration, len(newest)
+        limits = [newest.columns.bits_filled(column) for column in range(len(before.bits))]
+        best = self.configuration(state, len(before.bits), rows, limits)
+        cost_ms = {
+            configuration: self.options.cost(configuration, own.demand.on(rows), self._costs) / 1e6
+            for configuration in (before, best)
+        }
+        if cost_ms[best] >= cost_ms[before]:
+            best = own.configurations[self._bits(rows)] = before
+        numbers: dict[str, Any] = {
+            "state": state,
+            "before": own.bits(before),
+            "after": own.bits(best),
+            "cost_before": cost_ms[before],
+            "cost_after": cost_ms[best],
+        }
+        events: list[Event] = [IndexAssessed(**assessed, **numbers)]
+        if best != before:
+            migrated = self._migrate(own.demand, partitions, best)
+            counts = {"partitions": len(partitions), "migrated": len(migrated)}
+            events.append(IndexReconfigured(**numbers, **counts))
+        return events
+
+    def _assess(self, own: _State, stored: int) -> dict[str, Any]:
+        """Conclude an assessment, and begin the next one; return its numbers."""
+        assessment, frequencies = own.assessment, own.assessment.frequencies()
+        numbers = {
+            "requests": assessment.requests,
+            "entries": assessment.entries,
+            "frequencies": {own.words(pattern): share for pattern, share in frequencies.items()},
+        }
+        own.demand = Demand(frequencies, own.requests / max(own.arrivals, 1) * stored)
+        own.configurations.clear()
+        assessment.reset()
+        own.arrivals = own.requests = 0
+        return numbers
+
+    def _migrate(
+        self, demand: Demand, partitions: Sequence[Partition], best: Configuration
+    ) -> list[int]:
+        """Index partitions again that will be searched often enough; return their positions."""
+
+        def search_ns(configuration: Configuration, rows: int) -> float:
+            return self.options.cost(configuration, demand.one_search(rows), self._costs)
+
+        uses = [
+            # The oldest partition expires next, the newest one after all others.
+            PartitionUse(
+                len(partition),
+                partition.configuration,
+                demand.searches * (position + 0.5) / len(partitions),
+            )
+            for position, partition in enumerate(partitions)
+        ]
+        move_ns = self._costs.insert_ns + self._costs.delete_ns
+        chosen = self.options.migration.choose(uses, best, search_ns, move_ns)
+        for position in chosen:
+            partitions[position].reconfigure(best)
+        return chosen

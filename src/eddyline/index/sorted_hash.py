@@ -76,7 +76,11 @@ class SortedHash:
         is_equal = self._hashes[positions] == combine(codes)
         for stored, given in zip(self._codes, codes, strict=False):
             is_equal &= stored[positions] == given
-        return self._order[positions].astype(np.int64), is_equal
+        return self.rows(positions), is_equal
+
+    def rows(self, positions: IntArray) -> IntArray:
+        """Return the rows at index positions."""
+        return self._order[positions].astype(np.int64)
 
 
 def combine(codes: Sequence[Codes]) -> Codes:

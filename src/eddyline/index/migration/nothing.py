@@ -14,8 +14,8 @@ class MigrateNothing(Migration):
     Examples
     --------
     >>> old, best = Configuration((8, 0)), Configuration((0, 8))
-    >>> MigrateNothing().choose(
-    ...     [PartitionUse(100, old, 1e9)], best, search_ns=lambda configuration, rows: 1.0, move_ns=0)
+    >>> use = PartitionUse(100, old, 1e9)
+    >>> MigrateNothing().choose([use], best, search_ns=lambda configuration, rows: 1.0, move_ns=0)
     []
 
     References

@@ -29,6 +29,12 @@ class UnitCosts:
         Looking up one range of buckets.
     call_ns
         Fixed part of one probe batch.
+    search_ns
+        One search of one bucket that holds one row, in all.
+    sort_ns, exact_ns
+        Adding one row to a sorted hash over one column, and one search of it.
+    scan_ns
+        Reading one row in a join of a probe batch with all rows.
 
     """
 
@@ -38,6 +44,24 @@ class UnitCosts:
     delete_ns: float = 0.0
     visit_ns: float = 0.0
     call_ns: float = 0.0
+    search_ns: float = 0.0
+    sort_ns: float = 0.0
+    exact_ns: float = 0.0
+    scan_ns: float = 0.0
+
+
+#: Measured by `calibrate` where this was written.
+DEFAULT_COSTS = UnitCosts(
+    hash_ns=3.5,
+    compare_ns=15.0,
+    insert_ns=4.9,
+    visit_ns=26.0,
+    call_ns=13_000.0,
+    search_ns=22.0,
+    sort_ns=5.0,
+    exact_ns=18.0,
+    scan_ns=1.5,
+)
 
 
 @dataclass(frozen=True)

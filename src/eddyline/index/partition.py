@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 from eddyline.index.bit_address import BitAddress, KeyMap
 from eddyline.index.columns import Columns
@@ -27,6 +28,7 @@ from eddyline.index.rivals.batch_join import BatchJoin
 HASH_BYTES_MAX = 64
 #: Each further column adds so much to the cost of a sorted hash, and of searching it.
 _FURTHER_COLUMN = 0.3
+NO_DEMAND: Mapping[Pattern, float] = {}
 
 
 class Partition:
@@ -46,11 +48,12 @@ class Partition:
     >>> import numpy as np
     >>> codes = np.arange(1000, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
     >>> partition = Partition(Columns([codes, codes[::-1]], [None, None]), Configuration((9, 0)))
+    >>> demand = {(0,): 50, (1,): 10_000, (0, 1): 50}
     >>> partition.choose((0,), probes=1).name
     'batch join'
-    >>> partition.choose((0,), probes=1, forecast=1_000).name
+    >>> partition.choose((0,), probes=1, demand=demand).name
     'bit address'
-    >>> partition.choose((1,), probes=1, forecast=1_000).name
+    >>> partition.choose((1,), probes=1, demand=demand).name
     'sorted hash'
 
     """
@@ -68,7 +71,7 @@ class Partition:
         self._hashes = LazyHash(columns)
         self._join = BatchJoin(columns)
         #: What searches by a pattern paid beyond searches of a sorted hash.
-        self._excess_ns: Counter[Pattern] = Counter()
+        self._excess_ns: dict[Pattern, float] = {}
         #: Number of searches by pattern and index.
         self.searches: Counter[tuple[Pattern, str]] = Counter()
         #: Seconds that building indexes took.
@@ -94,7 +97,9 @@ class Partition:
             self._configuration = configuration
             self._bit_address = None
 
-    def choose(self, pattern: Pattern, probes: int, forecast: float = 0.0) -> Index:
+    def choose(
+        self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float] = NO_DEMAND
+    ) -> Index:
         """Return the index that costs least for a batch of searches, and for those to come.
 
         Parameters
@@ -103,27 +108,29 @@ class Partition:
             The searched columns.
         probes
             Number of searches in the batch.
-        forecast
-            Number of searches by this pattern that are expected until the partition expires.
+        demand
+            Number of searches by each pattern that are expected until the partition expires.
 
         """
-        index = self._cheapest(pattern, probes, max(float(probes), forecast))
+        index = self._cheapest(pattern, probes, demand)
         self.searches[pattern, index.name] += probes
         return index
 
-    def _cheapest(self, pattern: Pattern, probes: int, expected: float) -> Index:
+    def _cheapest(self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float]) -> Index:
         if pattern in self._hashes.patterns:
             return self._hashes
-        costs, rows = self._costs, len(self)
+        costs, rows, expected = self._costs, len(self), max(demand.get(pattern, 0.0), probes)
         further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
         sort_ns, exact_ns = rows * costs.sort_ns * further, costs.exact_ns * further
         walked_ns = self._walked_ns(pattern)
-        build_ns = rows * costs.insert_ns if self._bit_address is None else 0.0
+        build_ns = 0.0
+        if self._bit_address is None:  # all patterns share it
+            build_ns = rows * costs.insert_ns / max(len(demand), 1)
         join_ns = rows * costs.scan_ns * further + probes * (exact_ns + costs.search_ns)
         joined_ns = join_ns * expected / max(probes, 1)
         is_joined = joined_ns < build_ns + expected * walked_ns
         now_ns = join_ns if is_joined else probes * walked_ns
-        excess_ns = self._excess_ns[pattern] + max(now_ns - probes * exact_ns, 0.0)
+        excess_ns = self._excess_ns.get(pattern, 0.0) + max(now_ns - probes * exact_ns, 0.0)
         later_ns = min(build_ns + expected * walked_ns, joined_ns)
         if excess_ns > sort_ns or sort_ns + expected * exact_ns < later_ns:
             return self._build_hash(pattern)
@@ -152,7 +159,7 @@ class Partition:
         """Build the sorted hash of a pattern, and drop others if they take too much memory."""
         began = time.perf_counter()
         self._hashes.build(pattern)
-        self._excess_ns[pattern] = 0.0
+        self._excess_ns.pop(pattern, None)
         others = [other for other in self._hashes.patterns if other != pattern]
         others.sort(key=lambda other: self.searches[other, LazyHash.name])
         for other in others:

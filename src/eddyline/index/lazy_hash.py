@@ -44,22 +44,28 @@ class LazyHash(Index):
         """Memory that the indexes built so far take."""
         return sum(index.bytes for index in self._built.values())
 
-    def is_built(self, pattern: Pattern) -> bool:
-        """Whether a pattern was probed before."""
-        return pattern in self._built
+    @property
+    def patterns(self) -> list[Pattern]:
+        """The patterns whose indexes are built, in the order in which they were built."""
+        return list(self._built)
 
-    def _of(self, pattern: Pattern) -> SortedHash:
+    def build(self, pattern: Pattern) -> SortedHash:
+        """Build the index of a pattern, if there is none yet."""
         if pattern not in self._built:
             codes = [self._columns.codes[column] for column in pattern]
             self._built[pattern] = SortedHash(codes, self._columns.valid(pattern))
         return self._built[pattern]
 
+    def drop(self, pattern: Pattern) -> None:
+        """Drop the index of a pattern; it is built again when probed."""
+        self._built.pop(pattern, None)
+
     def ranges(self, pattern: Pattern, codes: Sequence[Codes]) -> Ranges:
         """Return one range for each probe whose address is taken."""
-        return self._of(pattern).ranges(codes)
+        return self.build(pattern).ranges(codes)
 
     def confirm(
         self, pattern: Pattern, positions: IntArray, codes: Sequence[Codes]
     ) -> tuple[IntArray, BoolArray]:
         """Return the rows at index positions, and whether their codes equal the given ones."""
-        return self._of(pattern).confirm(positions, codes)
+        return self.build(pattern).confirm(positions, codes)

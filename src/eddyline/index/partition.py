@@ -1,10 +1,9 @@
 """A partition: immutable rows of a state, the configuration they have, and the indexes over them.
 
-Every partition has one bit-address index, which serves all access patterns. Where a pattern is
-searched so often that an exact index of its own costs less, or so rarely that none pays, the
-partition says so, from measured unit costs and from the number of searches to come. A wrong
-forecast costs at most about what the right choice would have cost: what a search paid beyond the
-best rival is added up, and the rival is built when the sum reaches the price of building it.
+The bit-address index serves all access patterns. Where a pattern is searched so often that a sorted
+hash of its own costs less, or so rarely that no index pays, a partition says so, from measured unit
+costs and the number of searches to come. A wrong forecast costs little: what searches paid beyond
+those of a sorted hash is added up, and it is built when the sum reaches the price of building it.
 
 References
 ----------
@@ -13,8 +12,9 @@ Works et al., Adaptive Multi-Route Index, 2013, sections 4.2 and 8.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from eddyline.index.bit_address import BitAddress, KeyMap
 from eddyline.index.columns import Columns
@@ -24,12 +24,11 @@ from eddyline.index.index import Index, Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals.batch_join import BatchJoin
 
-
-class Choice(NamedTuple):
-    """An index that was chosen for searches by an access pattern."""
-
-    pattern: Pattern
-    index: str
+#: Memory of sorted hashes, in bytes a row; a further one takes the place of the least used.
+HASH_BYTES_MAX = 64
+#: Each further column adds so much to the cost of a sorted hash, and of searching it.
+_FURTHER_COLUMN = 0.3
+NO_DEMAND: Mapping[Pattern, float] = {}
 
 
 class Partition:
@@ -49,9 +48,12 @@ class Partition:
     >>> import numpy as np
     >>> codes = np.arange(1000, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
     >>> partition = Partition(Columns([codes, codes[::-1]], [None, None]), Configuration((9, 0)))
-    >>> partition.choose((0,), probes=10).name
+    >>> demand = {(0,): 50, (1,): 10_000, (0, 1): 50}
+    >>> partition.choose((0,), probes=1).name
+    'batch join'
+    >>> partition.choose((0,), probes=1, demand=demand).name
     'bit address'
-    >>> partition.choose((1,), probes=10_000).name
+    >>> partition.choose((1,), probes=1, demand=demand).name
     'sorted hash'
 
     """
@@ -68,10 +70,12 @@ class Partition:
         self._bit_address: BitAddress | None = None
         self._hashes = LazyHash(columns)
         self._join = BatchJoin(columns)
-        #: What searches by a pattern paid beyond a search of its own index.
-        self._excess_ns: Counter[Pattern] = Counter()
-        #: Number of probes that each choice served.
-        self.choices: Counter[Choice] = Counter()
+        #: What searches by a pattern paid beyond searches of a sorted hash.
+        self._excess_ns: dict[Pattern, float] = {}
+        #: Number of searches by pattern and index.
+        self.searches: Counter[tuple[Pattern, str]] = Counter()
+        #: Seconds that building indexes took.
+        self.build_s = 0.0
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -87,23 +91,16 @@ class Partition:
         own = 0 if self._bit_address is None else self._bit_address.bytes
         return own + self._hashes.bytes
 
-    @property
-    def bit_address(self) -> BitAddress:
-        """The bit-address index, built when first asked for."""
-        if self._bit_address is None:
-            key_map = KeyMap.of(self._configuration, self.columns)
-            self._bit_address = BitAddress(self.columns, key_map)
-        return self._bit_address
-
     def reconfigure(self, configuration: Configuration) -> None:
         """Index the rows again with another configuration, when they are next searched."""
         if configuration != self._configuration:
             self._configuration = configuration
             self._bit_address = None
-            self._excess_ns.clear()
 
-    def choose(self, pattern: Pattern, probes: int, forecast: float = 0.0) -> Index:
-        """Return the index for a batch of searches by an access pattern.
+    def choose(
+        self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float] = NO_DEMAND
+    ) -> Index:
+        """Return the index that costs least for a batch of searches, and for those to come.
 
         Parameters
         ----------
@@ -111,38 +108,63 @@ class Partition:
             The searched columns.
         probes
             Number of searches in the batch.
-        forecast
-            Number of searches by this pattern that are expected until the partition expires.
+        demand
+            Number of searches by each pattern that are expected until the partition expires.
 
         """
-        index = self._cheapest(pattern, probes, max(float(probes), forecast))
-        self.choices[Choice(pattern, index.name)] += probes
+        index = self._cheapest(pattern, probes, demand)
+        self.searches[pattern, index.name] += probes
         return index
 
-    def _cheapest(self, pattern: Pattern, probes: int, expected: float) -> Index:
-        if self._hashes.is_built(pattern):
+    def _cheapest(self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float]) -> Index:
+        if pattern in self._hashes.patterns:
             return self._hashes
-        costs, rows = self._costs, len(self)
-        exact_ns = len(pattern) * costs.hash_ns + costs.visit_ns + costs.compare_ns
+        costs, rows, expected = self._costs, len(self), max(demand.get(pattern, 0.0), probes)
+        further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
+        sort_ns, exact_ns = rows * costs.sort_ns * further, costs.exact_ns * further
         walked_ns = self._walked_ns(pattern)
-        build_ns = 0.0 if self._bit_address is not None else rows * costs.insert_ns
-        sort_ns = rows * costs.sort_ns * (1 + 0.25 * (len(pattern) - 1))
-        join_ns = rows * costs.scan_ns + probes * exact_ns
-        excess_ns = self._excess_ns[pattern] + probes * max(walked_ns - exact_ns, 0.0)
-        best_ns = min(build_ns + expected * walked_ns, join_ns * expected / max(probes, 1))
-        if excess_ns > sort_ns or sort_ns + expected * exact_ns < best_ns:
-            return self._hashes
-        if join_ns < build_ns + probes * walked_ns:
-            self._excess_ns[pattern] += max(join_ns - probes * exact_ns, 0.0)
-            return self._join
+        build_ns = 0.0
+        if self._bit_address is None:  # all patterns share it
+            build_ns = rows * costs.insert_ns / max(len(demand), 1)
+        join_ns = rows * costs.scan_ns * further + probes * (exact_ns + costs.search_ns)
+        joined_ns = join_ns * expected / max(probes, 1)
+        is_joined = joined_ns < build_ns + expected * walked_ns
+        now_ns = join_ns if is_joined else probes * walked_ns
+        excess_ns = self._excess_ns.get(pattern, 0.0) + max(now_ns - probes * exact_ns, 0.0)
+        later_ns = min(build_ns + expected * walked_ns, joined_ns)
+        if excess_ns > sort_ns or sort_ns + expected * exact_ns < later_ns:
+            return self._build_hash(pattern)
         self._excess_ns[pattern] = excess_ns
-        return self.bit_address
+        return self._join if is_joined else self.bit_address
 
     def _walked_ns(self, pattern: Pattern) -> float:
         """Return what a search by a pattern costs in the bit-address index."""
         costs, configuration, rows = self._costs, self._configuration, len(self)
-        hash_ns = len(pattern) * costs.hash_ns
-        compared = max(rows / (1 << min(configuration.given(pattern), rows.bit_length())), 1.0)
-        ranges = configuration.ranges(pattern)
-        walked_ns = ranges * costs.visit_ns + compared * costs.compare_ns
-        return hash_ns + min(walked_ns, costs.visit_ns + rows * costs.compare_ns)
+        known = min(configuration.given(pattern), rows.bit_length())
+        more_rows, more_ranges = rows / (1 << known) - 1, configuration.ranges(pattern) - 1
+        walked_ns = max(more_rows, 0) * costs.compare_ns + more_ranges * costs.visit_ns
+        return costs.search_ns + min(walked_ns, rows * costs.compare_ns)
+
+    @property
+    def bit_address(self) -> BitAddress:
+        """The bit-address index, built when first asked for."""
+        if self._bit_address is None:
+            began = time.perf_counter()
+            key_map = KeyMap.of(self._configuration, self.columns)
+            self._bit_address = BitAddress(self.columns, key_map)
+            self.build_s += time.perf_counter() - began
+        return self._bit_address
+
+    def _build_hash(self, pattern: Pattern) -> LazyHash:
+        """Build the sorted hash of a pattern, and drop others if they take too much memory."""
+        began = time.perf_counter()
+        self._hashes.build(pattern)
+        self._excess_ns.pop(pattern, None)
+        others = [other for other in self._hashes.patterns if other != pattern]
+        others.sort(key=lambda other: self.searches[other, LazyHash.name])
+        for other in others:
+            if self._hashes.bytes <= HASH_BYTES_MAX * len(self):
+                break
+            self._hashes.drop(other)
+        self.build_s += time.perf_counter() - began
+        return self._hashes

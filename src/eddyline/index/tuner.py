@@ -12,6 +12,7 @@ Works et al., Adaptive Multi-Route Index, 2013, sections 5 to 8.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,6 +104,11 @@ class Demand:
 
     frequencies: Mapping[Pattern, float] = field(default_factory=dict)
     searches: float = 0.0
+
+    @functools.cached_property
+    def by_pattern(self) -> Mapping[Pattern, float]:
+        """Searches by each pattern that a stored row meets until it expires."""
+        return {pattern: self.searches * share for pattern, share in self.frequencies.items()}
 
     def on(self, rows: int) -> Workload:
         """Return the workload of a partition of so many rows, from its arrival to its end."""
@@ -244,10 +250,9 @@ class Tuner:
         """Give names to the join columns of a state, for events."""
         self._state(state).names = names
 
-    def forecast(self, state: str, pattern: Pattern) -> float:
-        """Return how many searches by a pattern a stored row meets until it expires."""
-        demand = self._state(state).demand
-        return demand.searches * demand.frequencies.get(pattern, 0.0)
+    def expected(self, state: str) -> Mapping[Pattern, float]:
+        """Return how many searches by each pattern a stored row meets until it expires."""
+        return self._state(state).demand.by_pattern
 
     def _bits(self, rows: int) -> int:
         filled = max(rows, 2).bit_length() - 1
@@ -291,7 +296,7 @@ class Tuner:
         if best != before:
             migrated = self._migrate(own.demand, partitions, best)
             counts = {"partitions": len(partitions), "migrated": len(migrated)}
-            events.append(IndexReconfigured(**numbers, **counts))
+            events.append(IndexReconfigured(**(numbers | counts)))
         return events
 
     def _assess(self, own: _State, stored: int) -> dict[str, Any]:

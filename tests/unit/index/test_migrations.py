@@ -12,14 +12,14 @@ from eddyline.index.migration import (
     MigrateAll,
     MigrateNothing,
     MigratePartial,
-    Partition,
+    PartitionUse,
 )
 
 BEST = Configuration((0, 8))
 OTHERS = [Configuration((8, 0)), Configuration((4, 4)), Configuration((0, 8), (1, 0))]
 PARTITIONS = st.lists(
     st.builds(
-        Partition,
+        PartitionUse,
         rows=st.integers(0, 5_000),
         configuration=st.sampled_from([BEST, *OTHERS]),
         probes_expected=st.floats(0, 1e6),
@@ -35,7 +35,7 @@ def search_ns(configuration: Configuration, rows: int) -> float:
 @pytest.mark.parametrize("name", MIGRATIONS)
 @given(partitions=PARTITIONS, move_ns=st.floats(-10, 100))
 def test_partitions_with_the_best_configuration_are_never_chosen(
-    name: str, partitions: list[Partition], move_ns: float
+    name: str, partitions: list[PartitionUse], move_ns: float
 ) -> None:
     chosen = MIGRATIONS[name]().choose(partitions, BEST, search_ns, move_ns)
     assert chosen == sorted(set(chosen))
@@ -43,14 +43,14 @@ def test_partitions_with_the_best_configuration_are_never_chosen(
 
 
 @given(partitions=PARTITIONS)
-def test_all_chooses_all_others_and_nothing_none(partitions: list[Partition]) -> None:
+def test_all_chooses_all_others_and_nothing_none(partitions: list[PartitionUse]) -> None:
     others = [position for position, each in enumerate(partitions) if each.configuration != BEST]
     assert MigrateAll().choose(partitions, BEST, search_ns, 1e9) == others
     assert MigrateNothing().choose(partitions, BEST, search_ns, 0.0) == []
 
 
 @given(partition=PARTITIONS.filter(len).map(lambda each: each[0]), move_ns=st.floats(0, 100))
-def test_partial_chooses_if_the_total_cost_falls(partition: Partition, move_ns: float) -> None:
+def test_partial_chooses_if_the_total_cost_falls(partition: PartitionUse, move_ns: float) -> None:
     """The total, (Cs(BIC) + Cm) < Cs(IC), is what section 8.1 asks for."""
     stay = partition.probes_expected * search_ns(partition.configuration, partition.rows)
     move = partition.probes_expected * search_ns(BEST, partition.rows) + partition.rows * move_ns
@@ -63,7 +63,7 @@ class TestPartial:
     OLD = OTHERS[0]
 
     def choose(self, rows: int, probes_expected: float, move_ns: float) -> list[int]:
-        partition = Partition(rows, self.OLD, probes_expected)
+        partition = PartitionUse(rows, self.OLD, probes_expected)
         return MigratePartial().choose([partition], BEST, search_ns, move_ns)
 
     def test_the_benefit_must_be_above_zero(self) -> None:
@@ -75,17 +75,17 @@ class TestPartial:
         assert self.choose(rows=256, probes_expected=0.0, move_ns=1.0) == []
 
     def test_a_configuration_that_searches_no_faster_is_not_worth_a_move(self) -> None:
-        same_bits = Partition(256, OTHERS[2], 1e9)
+        same_bits = PartitionUse(256, OTHERS[2], 1e9)
         assert MigratePartial().choose([same_bits], BEST, search_ns, 0.1) == []
 
     def test_each_partition_is_judged_by_its_own_searches(self) -> None:
-        partitions = [Partition(256, self.OLD, probes) for probes in (1e3, 1.0, 1e3, 0.0)]
+        partitions = [PartitionUse(256, self.OLD, probes) for probes in (1e3, 1.0, 1e3, 0.0)]
         assert MigratePartial().choose(partitions, BEST, search_ns, 100.0) == [0, 2]
 
 
 def test_numbers_of_a_partition_are_checked() -> None:
     with pytest.raises(ValueError, match="rows must be at least 0, not -1"):
-        Partition(-1, BEST, 0.0)
+        PartitionUse(-1, BEST, 0.0)
     for probes in (-1.0, float("nan")):
         with pytest.raises(ValueError, match="probes_expected must be at least 0"):
-            Partition(1, BEST, probes)
+            PartitionUse(1, BEST, probes)

@@ -1,7 +1,7 @@
 """Methods of index migration, one to a file."""
 
 from eddyline.index.migration.all_partitions import MigrateAll
-from eddyline.index.migration.migration import Migration, Partition, SearchCost
+from eddyline.index.migration.migration import Migration, PartitionUse, SearchCost
 from eddyline.index.migration.nothing import MigrateNothing
 from eddyline.index.migration.partial import MigratePartial
 
@@ -16,6 +16,6 @@ __all__ = [
     "MigrateNothing",
     "MigratePartial",
     "Migration",
-    "Partition",
+    "PartitionUse",
     "SearchCost",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eddyline.index.configuration import Configuration
-from eddyline.index.migration.migration import Migration, Partition, SearchCost
+from eddyline.index.migration.migration import Migration, PartitionUse, SearchCost
 
 
 class MigrateAll(Migration):
@@ -12,7 +12,7 @@ class MigrateAll(Migration):
     Examples
     --------
     >>> old, best = Configuration((8, 0)), Configuration((0, 8))
-    >>> partitions = [Partition(100, old, 0.0), Partition(100, best, 9.0)]
+    >>> partitions = [PartitionUse(100, old, 0.0), PartitionUse(100, best, 9.0)]
     >>> MigrateAll().choose(partitions, best, search_ns=lambda configuration, rows: 1.0, move_ns=5)
     [0]
 
@@ -25,7 +25,7 @@ class MigrateAll(Migration):
     name = "all"
 
     def pays(
-        self, partition: Partition, best: Configuration, search_ns: SearchCost, move_ns: float
+        self, partition: PartitionUse, best: Configuration, search_ns: SearchCost, move_ns: float
     ) -> bool:
         """Every partition is indexed again."""
         return True

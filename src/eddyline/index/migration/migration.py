@@ -14,7 +14,7 @@ SearchCost = Callable[[Configuration, int], float]
 
 
 @dataclass(frozen=True)
-class Partition:
+class PartitionUse:
     """What a migration knows of a partition.
 
     Parameters
@@ -56,7 +56,7 @@ class Migration(ABC):
 
     def choose(
         self,
-        partitions: Sequence[Partition],
+        partitions: Sequence[PartitionUse],
         best: Configuration,
         search_ns: SearchCost,
         move_ns: float,
@@ -83,6 +83,6 @@ class Migration(ABC):
 
     @abstractmethod
     def pays(
-        self, partition: Partition, best: Configuration, search_ns: SearchCost, move_ns: float
+        self, partition: PartitionUse, best: Configuration, search_ns: SearchCost, move_ns: float
     ) -> bool:
         """Whether to index a partition again, whose configuration is not the best one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eddyline.index.configuration import Configuration
-from eddyline.index.migration.migration import Migration, Partition, SearchCost
+from eddyline.index.migration.migration import Migration, PartitionUse, SearchCost
 
 
 class MigrateNothing(Migration):
@@ -14,8 +14,8 @@ class MigrateNothing(Migration):
     Examples
     --------
     >>> old, best = Configuration((8, 0)), Configuration((0, 8))
-    >>> MigrateNothing().choose(
-    ...     [Partition(100, old, 1e9)], best, search_ns=lambda configuration, rows: 1.0, move_ns=0)
+    >>> use = PartitionUse(100, old, 1e9)
+    >>> MigrateNothing().choose([use], best, search_ns=lambda configuration, rows: 1.0, move_ns=0)
     []
 
     References
@@ -27,7 +27,7 @@ class MigrateNothing(Migration):
     name = "nothing"
 
     def pays(
-        self, partition: Partition, best: Configuration, search_ns: SearchCost, move_ns: float
+        self, partition: PartitionUse, best: Configuration, search_ns: SearchCost, move_ns: float
     ) -> bool:
         """No partition is indexed again."""
         return False

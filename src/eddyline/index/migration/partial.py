@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eddyline.index.configuration import Configuration
-from eddyline.index.migration.migration import Migration, Partition, SearchCost
+from eddyline.index.migration.migration import Migration, PartitionUse, SearchCost
 
 
 class MigratePartial(Migration):
@@ -19,7 +19,7 @@ class MigratePartial(Migration):
     >>> old, best = Configuration((8, 0)), Configuration((0, 8))
     >>> def search_ns(configuration, rows):
     ...     return rows / 2 ** configuration.given((1,))
-    >>> partitions = [Partition(256, old, probes_expected=probes) for probes in (2.0, 100.0)]
+    >>> partitions = [PartitionUse(256, old, probes_expected=probes) for probes in (2.0, 100.0)]
     >>> MigratePartial().choose(partitions, best, search_ns, move_ns=10.0)
     [1]
 
@@ -32,7 +32,7 @@ class MigratePartial(Migration):
     name = "partial"
 
     def pays(
-        self, partition: Partition, best: Configuration, search_ns: SearchCost, move_ns: float
+        self, partition: PartitionUse, best: Configuration, search_ns: SearchCost, move_ns: float
     ) -> bool:
         """Whether the benefit is above 0."""
         now_ns = search_ns(partition.configuration, partition.rows)

@@ -21,7 +21,7 @@ STREAMS = 4
 #: Rows of a stream after which another order is best.
 PHASE_ROWS = 5_000
 #: Values of a join column with partners, and things that rows of all four streams are about.
-VALUES, THINGS = 500, 2_000
+VALUES, THINGS = 500, 1_000
 #: Share of rows whose value has partners: in the state to visit first, second and third.
 PARTNER_SHARES = (0.3, 0.65, 1.0)
 

@@ -142,7 +142,7 @@ class Joiner:
     """
 
     trace: Trace
-    batch_rows: int = 1_000
+    batch_rows: int = 250
     make: MakeIndex = LazyHash
     explored_share: float = EXPLORED_SHARE
     seed: int = 0
@@ -240,7 +240,7 @@ class Joiner:
 
 def trace_of(
     streams: Streams,
-    batch_rows: int = 1_000,
+    batch_rows: int = 250,
     explored_share: float = EXPLORED_SHARE,
     seed: int = 0,
     phase_rows: int = PHASE_ROWS,

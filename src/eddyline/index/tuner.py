@@ -13,12 +13,14 @@ Works et al., Adaptive Multi-Route Index, 2013, sections 5 to 8.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.index.assessment import CDIA, Assessment
 from eddyline.index.bit_address import BITS_MAX
+from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import (
     DEFAULT_COSTS,
@@ -176,17 +178,18 @@ class Tuner:
     >>> from eddyline.index.columns import Columns
     >>> from eddyline.index.schedules import Continuous
     >>> tuner = Tuner(TuningOptions(schedule=lambda: Continuous(window_requests=100)))
-    >>> tuner.configuration("A", columns=2, rows=1024).bits
-    (5, 5)
     >>> codes = np.arange(1024, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
-    >>> partition = Partition(Columns([codes, codes], [None, None]), Configuration((5, 5)))
+    >>> columns = Columns([codes, codes], [None, None])
+    >>> tuner.configuration("A", columns).bits
+    (5, 5)
+    >>> partition = Partition(columns, Configuration((5, 5)))
     >>> tuner.arrived("A", 1024)
     >>> tuner.record("A", (1,), 100)
     >>> for event in tuner.tune({"A": [partition]}):
     ...     print(event.kind)
     IndexAssessed
     IndexReconfigured
-    >>> tuner.configuration("A", columns=2, rows=1024).bits
+    >>> tuner.configuration("A", columns).bits
     (0, 10)
 
     """
@@ -195,9 +198,11 @@ class Tuner:
         self, options: TuningOptions | None = None, costs: UnitCosts = DEFAULT_COSTS
     ) -> None:
         self.options = options or TuningOptions()
-        self._costs = costs
+        self.costs = costs
         self._schedule = self.options.schedule()
         self._states: dict[str, _State] = {}
+        #: Seconds that assessment, selection and migration took.
+        self.busy_s = 0.0
 
     def _state(self, state: str) -> _State:
         if state not in self._states:
@@ -210,33 +215,35 @@ class Tuner:
 
     def record(self, state: str, pattern: Pattern, requests: int) -> None:
         """Take note of searches of a state by some columns."""
+        began = time.perf_counter()
         own = self._state(state)
         own.requests += requests
         if self._schedule.is_assessing(state):
             own.assessment.add(pattern, requests)
         self._schedule.record(state, requests)
+        self.busy_s += time.perf_counter() - began
 
-    def configuration(
-        self, state: str, columns: int, rows: int, limits: Sequence[int] | None = None
-    ) -> Configuration:
-        """Return the configuration for so many new rows of a state.
+    def configuration(self, state: str, columns: Columns) -> Configuration:
+        """Return the configuration for new rows of a state.
 
         Parameters
         ----------
-        state, columns
-            The state, and the number of its join columns.
-        rows
-            Rows of the partition.
-        limits
-            For each column, the most bits that its values fill.
+        state
+            The state.
+        columns
+            The join columns of the rows.
 
         """
-        own, bits = self._state(state), self._bits(rows)
+        own, bits = self._state(state), self._bits(len(columns))
         if bits not in own.configurations:
-            own.configurations[bits] = select(
-                columns, bits, own.demand.on(rows), self._costs, limits, self.options.cost
-            )
+            own.configurations[bits] = self._select(own.demand, columns)
         return own.configurations[bits]
+
+    def _select(self, demand: Demand, columns: Columns) -> Configuration:
+        count, rows = len(columns.codes), len(columns)
+        limits = [columns.bits_filled(column) for column in range(count)]
+        workload, cost = demand.on(rows), self.options.cost
+        return select(count, self._bits(rows), workload, self.costs, limits, cost)
 
     def begin_with(self, state: str, demand: Demand) -> None:
         """Begin with what was assessed before."""
@@ -267,20 +274,21 @@ class Tuner:
             All partitions of each state; a state without any is assessed again later.
 
         """
+        began = time.perf_counter()
         events: list[Event] = []
         for state in self._schedule.take_due():
-            if partitions.get(state):
+            if partitions.get(state) and self._state(state).assessment.requests:
                 events += self._tune_state(state, partitions[state])
+        self.busy_s += time.perf_counter() - began
         return events
 
     def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
         own, newest = self._state(state), partitions[-1]
         assessed = self._assess(own, sum(map(len, partitions)))
         before, rows = newest.configuration, len(newest)
-        limits = [newest.columns.bits_filled(column) for column in range(len(before.bits))]
-        best = self.configuration(state, len(before.bits), rows, limits)
+        best = self.configuration(state, newest.columns)
         cost_ms = {
-            configuration: self.options.cost(configuration, own.demand.on(rows), self._costs) / 1e6
+            configuration: self.options.cost(configuration, own.demand.on(rows), self.costs) / 1e6
             for configuration in (before, best)
         }
         if cost_ms[best] >= cost_ms[before]:
@@ -319,7 +327,7 @@ class Tuner:
         """Index partitions again that will be searched often enough; return their positions."""
 
         def search_ns(configuration: Configuration, rows: int) -> float:
-            return self.options.cost(configuration, demand.one_search(rows), self._costs)
+            return self.options.cost(configuration, demand.one_search(rows), self.costs)
 
         uses = [
             # The oldest partition expires next, the newest one after all others.
@@ -330,7 +338,7 @@ class Tuner:
             )
             for position, partition in enumerate(partitions)
         ]
-        move_ns = self._costs.insert_ns + self._costs.delete_ns
+        move_ns = self.costs.insert_ns + self.costs.delete_ns
         chosen = self.options.migration.choose(uses, best, search_ns, move_ns)
         for position in chosen:
             partitions[position].reconfigure(best)

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.arrays import BoolArray, Codes, IntArray
+from eddyline.index.bit_address import BitAddress, KeyMap
 from eddyline.index.columns import Columns
+from eddyline.index.configuration import Configuration
 from eddyline.index.index import Index, Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals import AdaptiveHash, BatchJoin, HashIndices, Scan, most_frequent
@@ -45,7 +47,17 @@ INDEXES: dict[str, Callable[[Columns], Index]] = {
     "hash indices, all": lambda columns: HashIndices(columns, all_patterns(len(columns.codes))),
     "hash indices, none": lambda columns: HashIndices(columns, []),
     "batch join": BatchJoin,
+    "bit address, no bits": lambda columns: bit_address(columns, 0),
+    "bit address, few bits": lambda columns: bit_address(columns, 2),
+    "bit address, many bits": lambda columns: bit_address(columns, 6),
 }
+
+
+def bit_address(columns: Columns, bits: int) -> Index:
+    """Return an index with so many bits for each column, the last column in the high bits."""
+    order = tuple(reversed(range(len(columns.codes))))
+    configuration = Configuration((bits,) * len(columns.codes), order)
+    return BitAddress(columns, KeyMap.of(configuration, columns))
 
 
 def matches(index: Index, pattern: Pattern, codes: Sequence[Codes]) -> Pairs:

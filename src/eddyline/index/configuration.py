@@ -79,3 +79,20 @@ class Configuration:
     def ordered_by(self, order: Sequence[int]) -> Configuration:
         """Return the same bits with the columns in another order."""
         return Configuration(self.bits, tuple(order))
+
+    def to_list(self) -> list[list[int]]:
+        """Return plain values that fit into JSON.
+
+        Examples
+        --------
+        >>> Configuration.from_list(Configuration((2, 3), (1, 0)).to_list())
+        Configuration(bits=(2, 3), order=(1, 0))
+
+        """
+        return [list(self.bits), list(self.order)]
+
+    @classmethod
+    def from_list(cls, plain: Sequence[Sequence[int]]) -> Configuration:
+        """Read what `to_list` wrote."""
+        bits, order = plain
+        return cls(tuple(bits), tuple(order))

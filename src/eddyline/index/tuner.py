@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.index.assessment import CDIA, Assessment
-from eddyline.index.bit_address import BITS_MAX
+from eddyline.index.bit_address import BITS_MAX, BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import (
@@ -52,6 +52,8 @@ class TuningOptions:
         What selection minimises.
     bits
         Bits of bucket ids; None for as many as the rows of a partition fill.
+    only
+        Name of the only index that partitions use; None for the cheapest.
 
     """
 
@@ -60,6 +62,7 @@ class TuningOptions:
     migration: Migration = field(default_factory=MigratePartial)
     cost: Cost = dependent_cost
     bits: int | None = None
+    only: str | None = None
 
     @classmethod
     def paper(
@@ -88,6 +91,7 @@ class TuningOptions:
             MigrateNothing(),
             paper_cost,
             bits,
+            BitAddress.name,
         )
 
 
@@ -147,19 +151,32 @@ class _State:
     configurations: dict[int, Configuration] = field(default_factory=dict)
     names: Sequence[str] = ()
 
-    def words(self, pattern: Pattern) -> str:
-        """Return an access pattern in words."""
-        names = [self.names[column] if self.names else f"#{column + 1}" for column in pattern]
-        return ", ".join(names) or "(no column)"
 
-    def bits(self, configuration: Configuration) -> str:
-        """Return a configuration in words: the columns with their bits, high ones first."""
-        parts = [
-            f"{self.words((column,))}:{configuration.bits[column]}"
-            for column in configuration.order
-            if configuration.bits[column]
-        ]
-        return " ".join(parts) or "no bits"
+def pattern_in_words(pattern: Pattern, names: Sequence[str] = ()) -> str:
+    """Return an access pattern in words.
+
+    Examples
+    --------
+    >>> pattern_in_words((0, 2)), pattern_in_words((1,), ["room", "floor"])
+    ('#1, #3', 'floor')
+
+    """
+    words = [names[column] if names else f"#{column + 1}" for column in pattern]
+    return ", ".join(words) or "no column"
+
+
+def bits_in_words(configuration: Configuration, names: Sequence[str] = ()) -> str:
+    """Return a configuration in words: the columns with their bits, high ones first.
+
+    Examples
+    --------
+    >>> bits_in_words(Configuration((2, 0, 5), (2, 0, 1)), ["room", "floor", "mote"])
+    'mote:5 room:2'
+
+    """
+    bits = configuration.bits
+    words = [f"{pattern_in_words((c,), names)}:{bits[c]}" for c in configuration.order if bits[c]]
+    return " ".join(words) or "no bits"
 
 
 class Tuner:
@@ -295,8 +312,8 @@ class Tuner:
             best = own.configurations[self._bits(rows)] = before
         numbers: dict[str, Any] = {
             "state": state,
-            "before": own.bits(before),
-            "after": own.bits(best),
+            "before": bits_in_words(before, own.names),
+            "after": bits_in_words(best, own.names),
             "cost_before": cost_ms[before],
             "cost_after": cost_ms[best],
         }
@@ -313,7 +330,10 @@ class Tuner:
         numbers = {
             "requests": assessment.requests,
             "entries": assessment.entries,
-            "frequencies": {own.words(pattern): share for pattern, share in frequencies.items()},
+            "frequencies": {
+                pattern_in_words(pattern, own.names): share
+                for pattern, share in frequencies.items()
+            },
         }
         own.demand = Demand(frequencies, own.requests / max(own.arrivals, 1) * stored)
         own.configurations.clear()

@@ -62,19 +62,19 @@ class Run:
         """The join columns as indexes see them."""
         return Columns([key.codes for key in self.keys], [key.is_valid for key in self.keys])
 
-    def partition(self, costs: UnitCosts = DEFAULT_COSTS) -> Partition:
+    def partition(self, costs: UnitCosts = DEFAULT_COSTS, only: str | None = None) -> Partition:
         """Return the rows with their indexes; made when first asked for.
 
         Parameters
         ----------
-        costs
-            Unit costs by which indexes are chosen.
+        costs, only
+            As for `Partition`.
 
         """
         if not self._partitions:
             columns = self.columns
             configuration = self.configuration or Configuration((0,) * len(self.keys))
-            self._partitions.append(Partition(columns, configuration, costs))
+            self._partitions.append(Partition(columns, configuration, costs, only))
         return self._partitions[0]
 
     def values(self, column: int) -> FloatArray:

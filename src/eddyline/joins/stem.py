@@ -22,7 +22,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
-from eddyline.index.cost import DEFAULT_COSTS
 from eddyline.index.index import Index, Pattern, Ranges
 from eddyline.index.partition import NO_DEMAND, Partition
 from eddyline.index.tuner import Tuner
@@ -105,8 +104,12 @@ class SteM:
 
     def partitions(self) -> list[Partition]:
         """Return the stored rows that have join columns, with their indexes, oldest first."""
-        costs = DEFAULT_COSTS if self.tuner is None else self.tuner.costs
-        return [run.partition(costs) for run in self.old if run.keys and len(run)]
+        return [self._partition(run) for run in self.old if run.keys and len(run)]
+
+    def _partition(self, run: Run) -> Partition:
+        if self.tuner is None:
+            return run.partition()
+        return run.partition(self.tuner.costs, self.tuner.options.only)
 
     def keep_new(self) -> None:
         """Let the rows of this micro-batch become old ones."""
@@ -156,13 +159,12 @@ class SteM:
     def _choose(self, runs: Sequence[Run], pattern: Pattern, probes: int) -> list[Index]:
         """Return the index of each run that serves a batch of probes."""
         demand: Mapping[Pattern, float] = NO_DEMAND
-        costs = DEFAULT_COSTS
         if self.tuner is not None:
             self.tuner.record(self.name, pattern, probes)
-            demand, costs = self.tuner.expected(self.name), self.tuner.costs
+            demand = self.tuner.expected(self.name)
         indexes = []
         for run in runs:
-            partition = run.partition(costs)
+            partition = self._partition(run)
             built_s = partition.build_s
             indexes.append(partition.choose(pattern, probes, demand))
             self.counts.build_s += partition.build_s - built_s

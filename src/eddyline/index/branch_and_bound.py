@@ -104,19 +104,18 @@ class _Search:
         start = np.floor(relaxed).astype(np.int64)
         self._best, self._best_ns = improve(terms, start, bits, self._limits, order)
 
+    def root(self) -> _Prefixes:
+        """Return the prefix that fixes no column."""
+        no_bits = np.zeros((1, len(self._terms.has_column)))
+        nothing = np.zeros((1, len(self._limits)), dtype=np.int64)
+        return _Prefixes(nothing, no_bits, no_bits, no_bits, np.full(1, -np.inf))
+
     def run(self, effort_max: float) -> IntArray:
+        """Return the best configuration."""
         patterns = len(self._terms.has_column)
-        no_bits = np.zeros((1, patterns))
-        root = _Prefixes(
-            np.zeros((1, len(self._limits)), dtype=np.int64),
-            no_bits,
-            no_bits,
-            no_bits,
-            np.full(1, -np.inf),
-        )
         # The last entry is extended first: depth first, and the lowest bounds before others.
-        stack = [(0, root)] if self._columns else []
-        chunk = max(_CHUNK // patterns, 1)
+        stack = [(0, self.root())] if self._columns else []
+        chunk = max(_CHUNK // max(patterns, 1), 1)
         effort = 0
         while stack and effort < effort_max:
             fixed, prefixes = stack.pop()

@@ -27,6 +27,8 @@ class Configuration:
     (10, 8)
     >>> configuration.ranges((0, 2)), configuration.ranges((0,)), configuration.ranges((2,))
     (4, 1, 128)
+    >>> Configuration((4, 0, 4), (1, 0, 2)) == Configuration((4, 0, 4), (0, 1, 2))
+    True
 
     References
     ----------
@@ -38,15 +40,18 @@ class Configuration:
     order: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the order is a permutation of the columns, and fill in the default."""
+        """Check that the order is a permutation of the columns, and bring it into one form."""
         if not self.bits or min(self.bits) < 0:
             raise ValueError(f"bits must be numbers from 0, one for each column; got {self.bits}")
-        if not self.order:
-            object.__setattr__(self, "order", tuple(range(len(self.bits))))
-        if sorted(self.order) != list(range(len(self.bits))):
+        order = self.order or tuple(range(len(self.bits)))
+        if sorted(order) != list(range(len(self.bits))):
             raise ValueError(
-                f"the order {self.order} is not a permutation of the {len(self.bits)} columns"
+                f"the order {order} is not a permutation of the {len(self.bits)} columns"
             )
+        # Columns without bits come last, so that configurations that mean the same are equal.
+        indexed = [column for column in order if self.bits[column]]
+        others = [column for column, bits in enumerate(self.bits) if not bits]
+        object.__setattr__(self, "order", (*indexed, *others))
 
     @property
     def total(self) -> int:
@@ -74,3 +79,20 @@ class Configuration:
     def ordered_by(self, order: Sequence[int]) -> Configuration:
         """Return the same bits with the columns in another order."""
         return Configuration(self.bits, tuple(order))
+
+    def to_list(self) -> list[list[int]]:
+        """Return plain values that fit into JSON.
+
+        Examples
+        --------
+        >>> Configuration.from_list(Configuration((2, 3), (1, 0)).to_list())
+        Configuration(bits=(2, 3), order=(1, 0))
+
+        """
+        return [list(self.bits), list(self.order)]
+
+    @classmethod
+    def from_list(cls, plain: Sequence[Sequence[int]]) -> Configuration:
+        """Read what `to_list` wrote."""
+        bits, order = plain
+        return cls(tuple(bits), tuple(order))

@@ -67,6 +67,10 @@ class Index(ABC):
     def bytes(self) -> int:
         """Memory that the index takes beyond the rows, in bytes."""
 
+    def ranges_per_probe(self, pattern: Pattern) -> int:
+        """Return the number of ranges that a search by some columns visits at most."""
+        return 1
+
     @abstractmethod
     def ranges(self, pattern: Pattern, codes: Sequence[Codes]) -> Ranges:
         """Return where the rows may be that equal the probes.

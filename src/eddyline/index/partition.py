@@ -42,6 +42,8 @@ class Partition:
         Of the bit-address index.
     costs
         Measured unit costs.
+    only
+        Name of the only index that is used; None for the cheapest.
 
     Examples
     --------
@@ -63,10 +65,12 @@ class Partition:
         columns: Columns,
         configuration: Configuration,
         costs: UnitCosts = DEFAULT_COSTS,
+        only: str | None = None,
     ) -> None:
         self.columns = columns
         self._configuration = configuration
         self._costs = costs
+        self._only = only
         self._bit_address: BitAddress | None = None
         self._hashes = LazyHash(columns)
         self._join = BatchJoin(columns)
@@ -117,8 +121,12 @@ class Partition:
         return index
 
     def _cheapest(self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float]) -> Index:
+        if self._only == BitAddress.name:
+            return self.bit_address
         if pattern in self._hashes.patterns:
             return self._hashes
+        if self._only == LazyHash.name:
+            return self._build_hash(pattern)
         costs, rows, expected = self._costs, len(self), max(demand.get(pattern, 0.0), probes)
         further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
         sort_ns, exact_ns = rows * costs.sort_ns * further, costs.exact_ns * further

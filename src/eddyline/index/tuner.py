@@ -13,12 +13,14 @@ Works et al., Adaptive Multi-Route Index, 2013, sections 5 to 8.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eddyline.index.assessment import CDIA, Assessment
-from eddyline.index.bit_address import BITS_MAX
+from eddyline.index.bit_address import BITS_MAX, BitAddress
+from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import (
     DEFAULT_COSTS,
@@ -50,6 +52,8 @@ class TuningOptions:
         What selection minimises.
     bits
         Bits of bucket ids; None for as many as the rows of a partition fill.
+    only
+        Name of the only index that partitions use; None for the cheapest.
 
     """
 
@@ -58,6 +62,7 @@ class TuningOptions:
     migration: Migration = field(default_factory=MigratePartial)
     cost: Cost = dependent_cost
     bits: int | None = None
+    only: str | None = None
 
     @classmethod
     def paper(
@@ -86,6 +91,7 @@ class TuningOptions:
             MigrateNothing(),
             paper_cost,
             bits,
+            BitAddress.name,
         )
 
 
@@ -145,19 +151,32 @@ class _State:
     configurations: dict[int, Configuration] = field(default_factory=dict)
     names: Sequence[str] = ()
 
-    def words(self, pattern: Pattern) -> str:
-        """Return an access pattern in words."""
-        names = [self.names[column] if self.names else f"#{column + 1}" for column in pattern]
-        return ", ".join(names) or "(no column)"
 
-    def bits(self, configuration: Configuration) -> str:
-        """Return a configuration in words: the columns with their bits, high ones first."""
-        parts = [
-            f"{self.words((column,))}:{configuration.bits[column]}"
-            for column in configuration.order
-            if configuration.bits[column]
-        ]
-        return " ".join(parts) or "no bits"
+def pattern_in_words(pattern: Pattern, names: Sequence[str] = ()) -> str:
+    """Return an access pattern in words.
+
+    Examples
+    --------
+    >>> pattern_in_words((0, 2)), pattern_in_words((1,), ["room", "floor"])
+    ('#1, #3', 'floor')
+
+    """
+    words = [names[column] if names else f"#{column + 1}" for column in pattern]
+    return ", ".join(words) or "no column"
+
+
+def bits_in_words(configuration: Configuration, names: Sequence[str] = ()) -> str:
+    """Return a configuration in words: the columns with their bits, high ones first.
+
+    Examples
+    --------
+    >>> bits_in_words(Configuration((2, 0, 5), (2, 0, 1)), ["room", "floor", "mote"])
+    'mote:5 room:2'
+
+    """
+    bits = configuration.bits
+    words = [f"{pattern_in_words((c,), names)}:{bits[c]}" for c in configuration.order if bits[c]]
+    return " ".join(words) or "no bits"
 
 
 class Tuner:
@@ -176,17 +195,18 @@ class Tuner:
     >>> from eddyline.index.columns import Columns
     >>> from eddyline.index.schedules import Continuous
     >>> tuner = Tuner(TuningOptions(schedule=lambda: Continuous(window_requests=100)))
-    >>> tuner.configuration("A", columns=2, rows=1024).bits
-    (5, 5)
     >>> codes = np.arange(1024, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
-    >>> partition = Partition(Columns([codes, codes], [None, None]), Configuration((5, 5)))
+    >>> columns = Columns([codes, codes], [None, None])
+    >>> tuner.configuration("A", columns).bits
+    (5, 5)
+    >>> partition = Partition(columns, Configuration((5, 5)))
     >>> tuner.arrived("A", 1024)
     >>> tuner.record("A", (1,), 100)
     >>> for event in tuner.tune({"A": [partition]}):
     ...     print(event.kind)
     IndexAssessed
     IndexReconfigured
-    >>> tuner.configuration("A", columns=2, rows=1024).bits
+    >>> tuner.configuration("A", columns).bits
     (0, 10)
 
     """
@@ -195,9 +215,11 @@ class Tuner:
         self, options: TuningOptions | None = None, costs: UnitCosts = DEFAULT_COSTS
     ) -> None:
         self.options = options or TuningOptions()
-        self._costs = costs
+        self.costs = costs
         self._schedule = self.options.schedule()
         self._states: dict[str, _State] = {}
+        #: Seconds that assessment, selection and migration took.
+        self.busy_s = 0.0
 
     def _state(self, state: str) -> _State:
         if state not in self._states:
@@ -210,33 +232,35 @@ class Tuner:
 
     def record(self, state: str, pattern: Pattern, requests: int) -> None:
         """Take note of searches of a state by some columns."""
+        began = time.perf_counter()
         own = self._state(state)
         own.requests += requests
         if self._schedule.is_assessing(state):
             own.assessment.add(pattern, requests)
         self._schedule.record(state, requests)
+        self.busy_s += time.perf_counter() - began
 
-    def configuration(
-        self, state: str, columns: int, rows: int, limits: Sequence[int] | None = None
-    ) -> Configuration:
-        """Return the configuration for so many new rows of a state.
+    def configuration(self, state: str, columns: Columns) -> Configuration:
+        """Return the configuration for new rows of a state.
 
         Parameters
         ----------
-        state, columns
-            The state, and the number of its join columns.
-        rows
-            Rows of the partition.
-        limits
-            For each column, the most bits that its values fill.
+        state
+            The state.
+        columns
+            The join columns of the rows.
 
         """
-        own, bits = self._state(state), self._bits(rows)
+        own, bits = self._state(state), self._bits(len(columns))
         if bits not in own.configurations:
-            own.configurations[bits] = select(
-                columns, bits, own.demand.on(rows), self._costs, limits, self.options.cost
-            )
+            own.configurations[bits] = self._select(own.demand, columns)
         return own.configurations[bits]
+
+    def _select(self, demand: Demand, columns: Columns) -> Configuration:
+        count, rows = len(columns.codes), len(columns)
+        limits = [columns.bits_filled(column) for column in range(count)]
+        workload, cost = demand.on(rows), self.options.cost
+        return select(count, self._bits(rows), workload, self.costs, limits, cost)
 
     def begin_with(self, state: str, demand: Demand) -> None:
         """Begin with what was assessed before."""
@@ -267,28 +291,29 @@ class Tuner:
             All partitions of each state; a state without any is assessed again later.
 
         """
+        began = time.perf_counter()
         events: list[Event] = []
         for state in self._schedule.take_due():
-            if partitions.get(state):
+            if partitions.get(state) and self._state(state).assessment.requests:
                 events += self._tune_state(state, partitions[state])
+        self.busy_s += time.perf_counter() - began
         return events
 
     def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
         own, newest = self._state(state), partitions[-1]
         assessed = self._assess(own, sum(map(len, partitions)))
         before, rows = newest.configuration, len(newest)
-        limits = [newest.columns.bits_filled(column) for column in range(len(before.bits))]
-        best = self.configuration(state, len(before.bits), rows, limits)
+        best = self.configuration(state, newest.columns)
         cost_ms = {
-            configuration: self.options.cost(configuration, own.demand.on(rows), self._costs) / 1e6
+            configuration: self.options.cost(configuration, own.demand.on(rows), self.costs) / 1e6
             for configuration in (before, best)
         }
         if cost_ms[best] >= cost_ms[before]:
             best = own.configurations[self._bits(rows)] = before
         numbers: dict[str, Any] = {
             "state": state,
-            "before": own.bits(before),
-            "after": own.bits(best),
+            "before": bits_in_words(before, own.names),
+            "after": bits_in_words(best, own.names),
             "cost_before": cost_ms[before],
             "cost_after": cost_ms[best],
         }
@@ -305,7 +330,10 @@ class Tuner:
         numbers = {
             "requests": assessment.requests,
             "entries": assessment.entries,
-            "frequencies": {own.words(pattern): share for pattern, share in frequencies.items()},
+            "frequencies": {
+                pattern_in_words(pattern, own.names): share
+                for pattern, share in frequencies.items()
+            },
         }
         own.demand = Demand(frequencies, own.requests / max(own.arrivals, 1) * stored)
         own.configurations.clear()
@@ -319,7 +347,7 @@ class Tuner:
         """Index partitions again that will be searched often enough; return their positions."""
 
         def search_ns(configuration: Configuration, rows: int) -> float:
-            return self.options.cost(configuration, demand.one_search(rows), self._costs)
+            return self.options.cost(configuration, demand.one_search(rows), self.costs)
 
         uses = [
             # The oldest partition expires next, the newest one after all others.
@@ -330,7 +358,7 @@ class Tuner:
             )
             for position, partition in enumerate(partitions)
         ]
-        move_ns = self._costs.insert_ns + self._costs.delete_ns
+        move_ns = self.costs.insert_ns + self.costs.delete_ns
         chosen = self.options.migration.choose(uses, best, search_ns, move_ns)
         for position in chosen:
             partitions[position].reconfigure(best)

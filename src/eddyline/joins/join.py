@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from eddyline.index.tuner import Tuner
 from eddyline.joins.class_finder import PROBE_CLASSES, ClassFinder
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.cyclic import CyclicProbing, same_shape
@@ -33,6 +34,14 @@ class JoinWords:
         """Return a path in words; paths of a tree that differ have different words."""
         return path_words(path)
 
+    def state(self, stream: int) -> str:
+        """Return the SteM of a stream in words."""
+        return f"stream {stream}"
+
+    def columns(self, stream: int) -> Sequence[str]:
+        """Return the names of the join columns of a stream; empty if they have none."""
+        return ()
+
 
 class Join:
     """Joins micro-batches for many queries over the same streams.
@@ -55,6 +64,8 @@ class Join:
         further where the join tree is the same.
     words
         Names roles and paths; routes are taken over only where the names are the same.
+    tuner
+        Tunes the indexes of SteMs. Default: a new one.
 
     Examples
     --------
@@ -85,10 +96,16 @@ class Join:
         classes: MeshOptions | None = PROBE_CLASSES,
         routes: Mapping[Role, ProbeRoutes] | None = None,
         words: JoinWords | None = None,
+        tuner: Tuner | None = None,
     ) -> None:
         words, bitmap_words = words or JoinWords(), words_of(queries)
         roles = sorted({role for query in queries for role in query.roles})
         self.stems = {role.stream: SteM([]) for role in roles} | dict(stems or {})
+        self.tuner = tuner or Tuner()
+        self._tuned: list[Event] = []
+        for stream, stem in self.stems.items():
+            stem.name, stem.tuner = words.state(stream), self.tuner
+            self.tuner.name_columns(stem.name, words.columns(stream))
         self._trees: list[DropProbing] = []
         self._cyclic: list[CyclicProbing] = []
         for role in roles:
@@ -124,13 +141,20 @@ class Join:
 
         """
         for stream, run in new.items():
-            self.stems[stream].new = run
+            stem = self.stems[stream]
+            stem.new = run
+            if run.keys:
+                run.configuration = self.tuner.configuration(stem.name, run.columns)
+            self.tuner.arrived(stem.name, len(run))
         for tree in self._trees:
             tree.run(self.stems, emit)
         for cyclic in self._cyclic:
             cyclic.run(self.stems, emit)
         for stem in self.stems.values():
             stem.keep_new()
+        self._tuned += self.tuner.tune(
+            {stem.name: stem.partitions() for stem in self.stems.values()}
+        )
 
     def orders(self) -> dict[Role, list[Path]]:
         """Return the order in which new rows of each role ask SteMs, as paths of the join tree."""
@@ -151,8 +175,9 @@ class Join:
         return {tree.root: tree.routes for tree in self._trees}
 
     def take_events(self) -> list[Event]:
-        """Return the changes of probe orders and of classes since the last call."""
-        return [event for tree in self._trees for event in tree.routes.take_events()]
+        """Return the changes of probe orders, classes and indexes since the last call."""
+        tuned, self._tuned = self._tuned, []
+        return [*[e for tree in self._trees for e in tree.routes.take_events()], *tuned]
 
 
 def _to_order(paths: Sequence[Path], nodes: Sequence[Node]) -> list[int]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
 from eddyline.index.columns import Columns
-from eddyline.index.index import Index
-from eddyline.index.lazy_hash import LazyHash
+from eddyline.index.configuration import Configuration
+from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
+from eddyline.index.partition import Partition
 from eddyline.index.sorted_values import SortedValues
 from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.keys import KeyColumn
@@ -37,6 +38,8 @@ class Run:
         Columns that comparisons across streams use; NaN stands for NULL.
     sequence
         Number of each row among all rows of its stream; None if nothing counted them.
+    configuration
+        Of the bit-address index over the join columns; None for no bits.
 
     """
 
@@ -46,20 +49,33 @@ class Run:
     payload: pa.RecordBatch
     sequence: IntArray | None = None
     compared: Sequence[FloatArray] = ()
+    configuration: Configuration | None = None
     #: At most one; shared by runs that differ in their lineage alone.
-    _indexes: list[Index] = field(default_factory=list)
+    _partitions: list[Partition] = field(default_factory=list)
     _sorted: dict[int, SortedValues] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times_us)
 
     @property
-    def index(self) -> Index:
-        """The index over the join columns, made when first asked for."""
-        if not self._indexes:
-            codes, is_valid = [k.codes for k in self.keys], [k.is_valid for k in self.keys]
-            self._indexes.append(LazyHash(Columns(codes, is_valid)))
-        return self._indexes[0]
+    def columns(self) -> Columns:
+        """The join columns as indexes see them."""
+        return Columns([key.codes for key in self.keys], [key.is_valid for key in self.keys])
+
+    def partition(self, costs: UnitCosts = DEFAULT_COSTS, only: str | None = None) -> Partition:
+        """Return the rows with their indexes; made when first asked for.
+
+        Parameters
+        ----------
+        costs, only
+            As for `Partition`.
+
+        """
+        if not self._partitions:
+            columns = self.columns
+            configuration = self.configuration or Configuration((0,) * len(self.keys))
+            self._partitions.append(Partition(columns, configuration, costs, only))
+        return self._partitions[0]
 
     def values(self, column: int) -> FloatArray:
         """Return a compared column, or the event times."""
@@ -87,4 +103,4 @@ class Run:
     def index_bytes(self) -> int:
         """Memory that the indexes built so far take."""
         ordered = sum(index.bytes for index in self._sorted.values())
-        return ordered + sum(index.bytes for index in self._indexes)
+        return ordered + sum(partition.bytes for partition in self._partitions)

@@ -12,7 +12,8 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,21 +22,38 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
-from eddyline.index.index import Pattern, Ranges
+from eddyline.index.index import Index, Pattern, Ranges
+from eddyline.index.partition import NO_DEMAND, Partition
+from eddyline.index.tuner import Tuner
 from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.keys import KeyColumn, concat_keys
 from eddyline.joins.run import Run
 
 CANDIDATES_MAX = 1 << 17
+#: Ranges of positions that a batch of probes visits at once.
+RANGES_MAX = 1 << 20
 
 
 @dataclass
 class ProbeCounts:
-    """What probes of one SteM came to: numbers of probes, candidates compared, and matches."""
+    """What probes of one SteM came to.
+
+    Parameters
+    ----------
+    probes, candidates, matches
+        Numbers of probes, of stored rows compared with them, and of those that were equal.
+    searches
+        Number of probes by access pattern, and the index that a partition chose for them.
+    build_s
+        Seconds that building indexes took.
+
+    """
 
     probes: int = 0
     candidates: int = 0
     matches: int = 0
+    searches: Counter[tuple[Pattern, str]] = field(default_factory=Counter)
+    build_s: float = 0.0
 
 
 @dataclass
@@ -50,6 +68,8 @@ class SteM:
         The rows of this micro-batch; None if there are none.
     clock
         Counts the rows of the stream; None if no query has a window of rows.
+    name, tuner
+        Tunes the indexes of the rows, which it knows by the name; None for no tuning.
 
     Examples
     --------
@@ -66,6 +86,8 @@ class SteM:
     old: list[Run]
     new: Run | None = None
     clock: ArrivalClock | None = None
+    name: str = ""
+    tuner: Tuner | None = None
     counts: ProbeCounts = field(default_factory=ProbeCounts)
 
     def runs(self, with_new: bool) -> list[Run]:
@@ -79,6 +101,15 @@ class SteM:
     def first_new_id(self) -> int:
         """Id of the first row of this micro-batch; old rows have smaller ones."""
         return sum(map(len, self.old))
+
+    def partitions(self) -> list[Partition]:
+        """Return the stored rows that have join columns, with their indexes, oldest first."""
+        return [self._partition(run) for run in self.old if run.keys and len(run)]
+
+    def _partition(self, run: Run) -> Partition:
+        if self.tuner is None:
+            return run.partition()
+        return run.partition(self.tuner.costs, self.tuner.options.only)
 
     def keep_new(self) -> None:
         """Let the rows of this micro-batch become old ones."""
@@ -108,27 +139,47 @@ class SteM:
         valid = _valid_probes(keys)
         if valid is not None:
             keys = [key.take(valid) for key in keys]
-        count = len(keys[0])
-        codes = [key.codes for key in keys]
-        ranges = [run.index.ranges(pattern, codes) for run in runs]
-        self.counts.probes += count
-        for begin, end in _slices(ranges, count):
-            found = [
-                self._matches(run, pattern, keys, _cut(given, begin, end), int(base))
-                for run, given, base in zip(runs, ranges, bases, strict=False)
-            ]
-            probes = np.concatenate([one for one, _ in found])
-            ids = np.concatenate([other for _, other in found])
-            self.counts.matches += len(ids)
-            if len(ids):
-                yield (probes if valid is None else valid[probes]), ids
+        indexes = self._choose(runs, pattern, len(keys[0]))
+        self.counts.probes += len(keys[0])
+        for first, part in _parts(indexes, pattern, keys):
+            codes = [key.codes for key in part]
+            ranges = [index.ranges(pattern, codes) for index in indexes]
+            for begin, end in _slices(ranges, len(part[0])):
+                found = [
+                    self._matches(run, index, pattern, part, _cut(given, begin, end), int(base))
+                    for run, index, given, base in zip(runs, indexes, ranges, bases, strict=False)
+                ]
+                probes = np.concatenate([one for one, _ in found])
+                ids = np.concatenate([other for _, other in found])
+                self.counts.matches += len(ids)
+                if len(ids):
+                    probes = probes + first if first else probes
+                    yield (probes if valid is None else valid[probes]), ids
+
+    def _choose(self, runs: Sequence[Run], pattern: Pattern, probes: int) -> list[Index]:
+        """Return the index of each run that serves a batch of probes."""
+        demand: Mapping[Pattern, float] = NO_DEMAND
+        if self.tuner is not None:
+            self.tuner.record(self.name, pattern, probes)
+            demand = self.tuner.expected(self.name)
+        indexes = []
+        for run in runs:
+            partition = self._partition(run)
+            built_s = partition.build_s
+            indexes.append(partition.choose(pattern, probes, demand))
+            self.counts.build_s += partition.build_s - built_s
+            self.counts.searches[pattern, indexes[-1].name] += probes
+        return indexes
 
     def count(self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool) -> IntArray:
         """Return the number of candidates of each probe; more than its matches, if anything."""
         counts = np.zeros(len(keys[0]), dtype=np.int64)
-        for run in self.runs(with_new):
-            ranges = run.index.ranges(pattern, [key.codes for key in keys])
-            np.add.at(counts, ranges.probes, ranges.counts)
+        runs = [run for run in self.runs(with_new) if len(run)]
+        indexes = self._choose(runs, pattern, len(keys[0]))
+        for first, part in _parts(indexes, pattern, keys):
+            for index in indexes:
+                ranges = index.ranges(pattern, [key.codes for key in part])
+                np.add.at(counts, ranges.probes + first, ranges.counts)
         return counts
 
     def between(
@@ -171,11 +222,17 @@ class SteM:
             yield np.repeat(np.arange(begin, begin + count), rows), np.tile(np.arange(rows), count)
 
     def _matches(
-        self, run: Run, pattern: Pattern, keys: Sequence[KeyColumn], ranges: Ranges, base: int
+        self,
+        run: Run,
+        index: Index,
+        pattern: Pattern,
+        keys: Sequence[KeyColumn],
+        ranges: Ranges,
+        base: int,
     ) -> tuple[IntArray, IntArray]:
         probes, positions = ranges.expand()
         self.counts.candidates += len(probes)
-        rows, is_equal = run.index.confirm(pattern, positions, [key.codes[probes] for key in keys])
+        rows, is_equal = index.confirm(pattern, positions, [key.codes[probes] for key in keys])
         probes, rows = probes[is_equal], rows[is_equal]
         for position, key in zip(pattern, keys, strict=True):
             if key.values is not None:
@@ -267,6 +324,20 @@ def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:
     if not masks:
         return None
     return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def _parts(
+    indexes: Sequence[Index], pattern: Pattern, keys: Sequence[KeyColumn]
+) -> Iterator[tuple[int, Sequence[KeyColumn]]]:
+    """Yield stretches of probes that visit a bounded number of ranges, with the first position."""
+    per_probe = sum(index.ranges_per_probe(pattern) for index in indexes)
+    count, size = len(keys[0]), max(1, RANGES_MAX // max(per_probe, 1))
+    if count <= size:
+        yield 0, keys
+        return
+    for first in range(0, count, size):
+        rows = np.arange(first, min(first + size, count))
+        yield first, [key.take(rows) for key in keys]
 
 
 def _slices(ranges: Sequence[Ranges], count: int) -> Iterator[tuple[int, int]]:

@@ -145,8 +145,44 @@ def describe_run(report: RunReport) -> Document:
     joins = [batch.joins for batch in batches if batch.joins is not None]
     if joins:
         paragraphs += _describe_joins(joins)
-    queries = query_blocks(report.queries, title=_count(report.queries))
-    return Document("run of the engine", [*paragraphs, *queries])
+    tables: list[Table | Items] = []
+    if joins and any(own.indexes for own in joins):
+        tables.append(index_table(joins))
+    tables += query_blocks(report.queries, title=_count(report.queries))
+    return Document("run of the engine", [*paragraphs, *tables])
+
+
+def index_table(joins: Sequence[JoinNumbers]) -> Table:
+    """Return what indexes over join state are like after the last micro-batch, and their cost."""
+    columns = (
+        Column("state", fit="wrap"),
+        Column("partitions", fit="wrap"),
+        Column("searched by", fit="wrap"),
+        Column("bytes a row", "right"),
+        Column("build", "right"),
+    )
+    latest = {name: numbers for own in joins for name, numbers in own.indexes.items()}
+    rows = []
+    for name, last in latest.items():
+        partitions = [f"{count} with {bits}" for bits, count in last.configurations.items()]
+        every = [own.indexes[name] for own in joins if name in own.indexes]
+        searches: dict[tuple[str, str], int] = {}
+        for numbers in every:
+            for pattern, by_index in numbers.searches.items():
+                for index, probes in by_index.items():
+                    searches[pattern, index] = searches.get((pattern, index), 0) + probes
+        ranked = sorted(searches.items(), key=lambda item: -item[1])
+        total = max(sum(searches.values()), 1)
+        rows.append(
+            [
+                name,
+                ", ".join(partitions),
+                ", ".join(f"{p} {n / total:.0%} ({index})" for (p, index), n in ranked),
+                f"{last.bytes / max(last.rows, 1):.1f}",
+                f"{sum(numbers.build_s for numbers in every):.2f} s",
+            ]
+        )
+    return Table(columns, rows, title="indexes over join state")
 
 
 def _describe_joins(joins: Sequence[JoinNumbers]) -> list[str]:
@@ -154,11 +190,12 @@ def _describe_joins(joins: Sequence[JoinNumbers]) -> list[str]:
     rows, results = sum(own.rows for own in joins), sum(own.results for own in joins)
     matches, candidates = sum(own.matches for own in joins), sum(own.candidates for own in joins)
     busy_s, opening_s = sum(own.busy_s for own in joins), sum(own.opening_s for own in joins)
+    tuning_s = sum(own.tuning_s for own in joins)
     written, last = sum(own.bytes_written for own in joins), joins[-1]
     lines = [
         f"joins: {rows:,} rows gave {results:,} results; {candidates / max(matches, 1):.2f} stored "
         f"rows compared per match; workers joined for {busy_s:.2f} s, of which {opening_s:.2f} s "
-        f"opening state that others wrote",
+        f"opening state that others wrote and {tuning_s:.2f} s tuning indexes",
         f"join state: {last.state_rows:,} rows, {last.state_bytes / 1e6:,.1f} MB in "
         f"{last.state_files:,} files; {written / 1e6:,.1f} MB written",
     ]

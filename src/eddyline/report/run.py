@@ -12,6 +12,33 @@ from eddyline.report.view import View
 
 
 @dataclass(frozen=True)
+class IndexNumbers:
+    """What the indexes over one state did in one micro-batch.
+
+    Parameters
+    ----------
+    searches
+        Number of searches by access pattern (the columns that are searched), then by index.
+    configurations
+        Number of partitions by configuration: columns with their bits, high ones first.
+    frequencies
+        Share of the searches by access pattern, as last assessed; empty before that.
+    bytes, rows
+        Memory of the indexes, and rows that they are over.
+    build_s
+        Seconds that building indexes took.
+
+    """
+
+    searches: dict[str, dict[str, int]] = field(default_factory=dict)
+    configurations: dict[str, int] = field(default_factory=dict)
+    frequencies: dict[str, float] = field(default_factory=dict)
+    bytes: int = 0
+    rows: int = 0
+    build_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class JoinNumbers:
     """What joining streams came to in one micro-batch.
 
@@ -32,6 +59,10 @@ class JoinNumbers:
         Join state written, compaction included.
     state_rows, state_bytes, state_files
         Join state after the micro-batch.
+    indexes
+        By state, what its indexes did.
+    tuning_s
+        Seconds of `busy_s` that assessing searches and selecting configurations took.
 
     """
 
@@ -47,6 +78,8 @@ class JoinNumbers:
     state_bytes: int = 0
     state_files: int = 0
     copies: float = 1.0
+    indexes: dict[str, IndexNumbers] = field(default_factory=dict)
+    tuning_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.arrays import BoolArray, Codes, IntArray
+from eddyline.index.bit_address import BitAddress, KeyMap
 from eddyline.index.columns import Columns
+from eddyline.index.configuration import Configuration
 from eddyline.index.index import Index, Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals import AdaptiveHash, BatchJoin, HashIndices, Scan, most_frequent
@@ -45,7 +47,17 @@ INDEXES: dict[str, Callable[[Columns], Index]] = {
     "hash indices, all": lambda columns: HashIndices(columns, all_patterns(len(columns.codes))),
     "hash indices, none": lambda columns: HashIndices(columns, []),
     "batch join": BatchJoin,
+    "bit address, no bits": lambda columns: bit_address(columns, 0),
+    "bit address, few bits": lambda columns: bit_address(columns, 2),
+    "bit address, many bits": lambda columns: bit_address(columns, 6),
 }
+
+
+def bit_address(columns: Columns, bits: int) -> Index:
+    """Return an index with so many bits for each column, the last column in the high bits."""
+    order = tuple(reversed(range(len(columns.codes))))
+    configuration = Configuration((bits,) * len(columns.codes), order)
+    return BitAddress(columns, KeyMap.of(configuration, columns))
 
 
 def matches(index: Index, pattern: Pattern, codes: Sequence[Codes]) -> Pairs:
@@ -169,6 +181,12 @@ def candidates(index: Index, pattern: Pattern, codes: Sequence[Codes]) -> int:
     return len(positions)
 
 
+@pytest.mark.parametrize("index", [Scan, BatchJoin, lambda columns: HashIndices(columns, [])])
+def test_without_rows_there_are_no_ranges(index: Callable[[Columns], Index]) -> None:
+    probe = np.zeros(3, dtype=np.uint64)
+    assert len(index(some_columns(rows=0)).ranges((0,), [probe]).probes) == 0
+
+
 class TestHashIndices:
     def test_the_index_of_most_columns_and_none_outside_is_used(self) -> None:
         """The example of section 2.2: indices on A1, A1 and A2, A2 and A3."""
@@ -272,10 +290,18 @@ class TestBatchJoin:
         many, few = (rng.integers(0, 2**64, 10_000, dtype=np.uint64) for _ in range(2))
         few = rng.choice(few[:2], 10_000)
         for codes in ([many, few], [few, many]):
-            probes = [column[:20] for column in codes]
+            probes = [column[-20:] for column in codes]
             index = BatchJoin(Columns(codes, [None, None]))
-            assert matches(index, (0, 1), probes) == [(row, row) for row in range(20)]
+            assert matches(index, (0, 1), probes) == [(row, 9_980 + row) for row in range(20)]
             assert len(index.candidates((0, 1), probes)) <= 20 + 10_000 / 32
+
+    def test_columns_that_each_drop_a_part_of_the_rows(self) -> None:
+        rng = np.random.default_rng(6)
+        columns = some_columns(rows=1_000)
+        row = rng.integers(0, 1_000, 2)
+        codes = [column[row] for column in columns.codes]
+        expected = nested_loop(columns, (0, 1, 2), codes)
+        assert matches(BatchJoin(columns), (0, 1, 2), codes) == expected
 
     def test_rows_with_null_are_no_candidates(self) -> None:
         """NULLs share one code: without this, a probe with that code would get all of them."""

@@ -129,6 +129,17 @@ def test_settings_of_the_paper() -> None:
     assert (later.period_requests, later.trigger_requests) == (40_000, 80_000)
 
 
+def test_what_was_counted_before_a_state_is_taken_is_not_counted_again() -> None:
+    """The next assessment of a state that is taken late begins when it is taken."""
+    schedule = Triggered(period_requests=100, window_requests=50, change_min=0.2)
+    for state, requests in [("A", 90), ("B", 10), ("A", 80), ("B", 20), ("B", 40), ("A", 60)]:
+        schedule.record(state, requests)
+    schedule.record("B", 30)  # due, and assessed again
+    assert schedule.take_due() == ["B"]
+    assert serve(schedule, [("A", 70)]) == []
+    assert schedule.is_assessing("B")
+
+
 class TestContinuous:
     def test_a_window_counts_the_requests_of_its_own_state_only(self) -> None:
         schedule = Continuous(window_requests=100)
@@ -296,3 +307,28 @@ class TestHybrid:
         serve(schedule, [("gone", 1), ("A", 99)])
         assert serve(schedule, [("A", 100)] * 4) == ["A"] * 3
         assert serve(schedule, [("gone", 1), ("A", 99)]) == ["A", "gone"]
+
+    @pytest.mark.parametrize(
+        ("schedule", "batches"),
+        [
+            pytest.param(
+                Hybrid(200, trigger_requests=100, window_requests=50, change_min=0.5),
+                "A90 B10 A80 B20 B20 A80 B20 A80",
+                id="due by a change, in its turn again",
+            ),
+            pytest.param(
+                Hybrid(100, trigger_requests=250, window_requests=50, change_min=0.5),
+                "B20 A80 B20 A80 B50 A50 B50 A50 B100",
+                id="due by its turn, changed again",
+            ),
+        ],
+    )
+    def test_a_state_taken_late_begins_again(self, schedule: Hybrid, batches: str) -> None:
+        """What was counted before it was taken is not counted again."""
+        for batch in batches.split():
+            schedule.record(batch[0], int(batch[1:]))
+        assert schedule.is_assessing("B")
+        schedule.record("B", 10)
+        assert "B" in schedule.take_due()
+        assert "B" not in serve(schedule, [("A", 60)] * 5)
+        assert schedule.is_assessing("B")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eddyline.index.schedules.schedule import check_requests
 
 
@@ -63,4 +65,11 @@ class Assessments:
         """Return the states whose assessment has ended, in the order of the ends, each once."""
         due = list(self._due)
         self._due.clear()
+        self.restart(due)
         return due
+
+    def restart(self, states: Iterable[str]) -> None:
+        """Begin running assessments again, because what was counted for these states is used."""
+        for state in states:
+            if state in self._served:
+                self._served[state] = 0

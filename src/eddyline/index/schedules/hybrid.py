@@ -128,7 +128,10 @@ class Hybrid(Schedule):
 
     def take_due(self) -> list[str]:
         """Return the states whose assessment is complete, each once."""
-        return list(dict.fromkeys([*self._triggered.take_due(), *self._periodic.take_due()]))
+        due = list(dict.fromkeys([*self._triggered.take_due(), *self._periodic.take_due()]))
+        self._triggered.restart(due)
+        self._periodic.restart(due)
+        return due
 
     def _appear(self, state: str) -> None:
         if state not in self._list:

@@ -6,11 +6,16 @@ whose roles are dealt out by the same keys share their SteMs, whatever else they
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from eddyline.fabric.shared.slots import Slots
+from eddyline.index.calibration import calibrate
+from eddyline.index.cost import UnitCosts
+from eddyline.index.tuner import TuningOptions
 from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.plan import TIME_COLUMN, Bound, JoinQuery, KeyRef, Role
 from eddyline.ordering import Policy
@@ -24,6 +29,7 @@ from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.engine.wanted_parts import WantedParts
 from eddyline.spark.state.compaction import choose_merges
 from eddyline.spark.state.counted_rows import CountedRows
+from eddyline.spark.state.index_note import NamedDemand
 from eddyline.spark.state.join_plan import JoinPart, JoinPlan, part_number
 from eddyline.spark.state.join_state import JoinState
 from eddyline.spark.state.needs import ALWAYS_US, Need
@@ -68,6 +74,9 @@ class JoinPlanner:
 
     """
 
+    #: How indexes are tuned; benchmarks set it to compare.
+    tuning: ClassVar[TuningOptions | None] = None
+
     def __init__(
         self,
         streams: Sequence[StreamInfo],
@@ -85,6 +94,13 @@ class JoinPlanner:
         self._slot_of: dict[tuple[int, int], int] = {}
         #: By role of new rows, the order of probes that the last micro-batch ended with.
         self.orders: dict[str, tuple[str, ...]] = {}
+        #: By SteM, the searches that workers have assessed.
+        self.demands: dict[str, NamedDemand] = {}
+
+    @functools.cached_property
+    def _costs(self) -> UnitCosts:
+        """Unit costs of indexes, measured once: the same for all tasks and micro-batches."""
+        return calibrate()
 
     def plan(
         self,
@@ -166,6 +182,9 @@ class JoinPlanner:
             self._policy,
             self._seed,
             counted,
+            dict(self.demands),
+            self._costs,
+            self.tuning,
         )
         numbers = tuple(map(tuple, part_numbers))
         exchange = Exchange(tuple(exchanges), wanted, numbers, plan.tasks, bool(counted))

@@ -16,7 +16,7 @@ from eddyline.journal.events import (
     event_from_dict,
 )
 from eddyline.ordering import Policy
-from eddyline.report.run import JoinNumbers
+from eddyline.report.run import IndexNumbers, JoinNumbers
 from eddyline.spark.common.side_channel import unpack
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import worker_message
@@ -27,6 +27,7 @@ from eddyline.spark.engine.join_planner import JoinPlanner
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.engine.wanted_parts import WantedParts
 from eddyline.spark.state.counted_rows import CountedRows
+from eddyline.spark.state.index_note import IndexNote
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
 from eddyline.spark.state.join_state import JoinState
@@ -159,6 +160,8 @@ class JoinRunner:
             self.state.bytes,
             len(self.state),
             note.rows / max(note.originals, 1),
+            {name: _index_numbers(index) for name, index in note.indexes.items()},
+            note.tuning_s,
         )
 
     def _report_dealings(self, dealings: Mapping[str, Dealing]) -> None:
@@ -186,7 +189,10 @@ class JoinRunner:
                 )
 
     def _learn(self, note: JoinNote) -> None:
-        """Keep the orders of probes for the next micro-batch; write changes into the journal."""
+        """Keep what tasks learnt for the next micro-batch; write changes into the journal."""
+        for name, index in note.indexes.items():
+            if index.demand.frequencies:
+                self._planner.demands[name] = index.demand
         for plain in note.events:
             self._note(event_from_dict(plain))
         for role, order in note.orders.items():
@@ -197,6 +203,17 @@ class JoinRunner:
                     ProbeOrderChanged(role=role, before=before, after=order, details=numbers)
                 )
             self._planner.orders[role] = order
+
+
+def _index_numbers(note: IndexNote) -> IndexNumbers:
+    searches: dict[str, dict[str, int]] = {}
+    for (pattern, index), probes in note.searches.items():
+        searches.setdefault(pattern, {})[index] = probes
+    frequencies = {
+        ", ".join(pattern): share for pattern, share in note.demand.frequencies.items() if pattern
+    }
+    configurations = dict(note.configurations)
+    return IndexNumbers(searches, configurations, frequencies, note.bytes, note.rows, note.build_s)
 
 
 def _task_function(plan: JoinPlan) -> TaskFunction:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from eddyline.spark.state.index_note import IndexNote
 from eddyline.spark.state.state_file import StateFile
 
 
@@ -58,6 +59,10 @@ class JoinNote:
         By task, the key that most of its rows have; only of large tasks.
     originals
         Rows received, each counted once however many tasks and SteMs it went to.
+    indexes
+        By name of the SteM, what its indexes did.
+    tuning_s
+        Seconds that assessing searches and selecting configurations took.
 
     """
 
@@ -77,6 +82,8 @@ class JoinNote:
     task_rows: Mapping[int, int] = field(default_factory=dict)
     heavy: Mapping[int, HeavyKey] = field(default_factory=dict)
     originals: int = 0
+    indexes: Mapping[str, IndexNote] = field(default_factory=dict)
+    tuning_s: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -97,6 +104,8 @@ class JoinNote:
             "task_rows": {str(task): rows for task, rows in self.task_rows.items()},
             "heavy": {str(task): list(key) for task, key in self.heavy.items()},
             "originals": self.originals,
+            "indexes": {name: note.to_dict() for name, note in self.indexes.items()},
+            "tuning_s": self.tuning_s,
         }
 
     @classmethod
@@ -119,6 +128,8 @@ class JoinNote:
             {int(task): rows for task, rows in plain["task_rows"].items()},
             {int(task): HeavyKey(*key) for task, key in plain["heavy"].items()},
             plain["originals"],
+            {name: IndexNote.from_dict(note) for name, note in plain["indexes"].items()},
+            plain["tuning_s"],
         )
 
     @classmethod
@@ -149,7 +160,17 @@ class JoinNote:
             _sum(note.task_rows for note in listed),
             {task: key for note in listed for task, key in note.heavy.items()},
             sum(note.originals for note in listed),
+            _merge_indexes(note.indexes for note in listed),
+            sum(note.tuning_s for note in listed),
         )
+
+
+def _merge_indexes(notes: Iterable[Mapping[str, IndexNote]]) -> dict[str, IndexNote]:
+    by_name: dict[str, list[IndexNote]] = {}
+    for given in notes:
+        for name, note in given.items():
+            by_name.setdefault(name, []).append(note)
+    return {name: IndexNote.merge(own) for name, own in by_name.items()}
 
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:

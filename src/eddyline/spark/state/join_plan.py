@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
+from eddyline.index.tuner import TuningOptions
 from eddyline.joins.plan import JoinQuery, Role
 from eddyline.ordering import Policy
 from eddyline.spark.state.counted_rows import CountedRows
+from eddyline.spark.state.index_note import NamedDemand
 from eddyline.spark.state.needs import Need
 from eddyline.spark.state.state_file import StateFile
 
@@ -151,6 +154,10 @@ class JoinPlan:
     counted
         By number of the stream, its rows in this micro-batch; empty if no query has a window of
         rows.
+    demands
+        By name of the SteM, the searches that were assessed so far.
+    costs, tuning
+        Unit costs of indexes, and how they are tuned; None for the default.
 
     """
 
@@ -171,6 +178,9 @@ class JoinPlan:
     policy: Policy | None = None
     seed: int | None = None
     counted: Mapping[int, CountedRows] = field(default_factory=dict)
+    demands: Mapping[str, NamedDemand] = field(default_factory=dict)
+    costs: UnitCosts = DEFAULT_COSTS
+    tuning: TuningOptions | None = None
 
     def role_name(self, role: Role) -> str:
         """Return a name for a role that means the same in other plans."""

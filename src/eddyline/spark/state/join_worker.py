@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray
+from eddyline.index.tuner import Tuner
 from eddyline.joins.join import Join
 from eddyline.joins.plan import words_of
 from eddyline.joins.run import Run
@@ -22,9 +23,15 @@ from eddyline.journal.events import ProbeOrderChanged
 from eddyline.spark.common.side_channel import pack
 from eddyline.spark.state.arrived_rows import Arrivals
 from eddyline.spark.state.compaction import merge_runs
+from eddyline.spark.state.index_note import IndexNote
 from eddyline.spark.state.join_note import JoinNote
 from eddyline.spark.state.join_plan import JoinPlan
-from eddyline.spark.state.probe_memory import PlanWords, keep_routes, recall_routes
+from eddyline.spark.state.probe_memory import (
+    PlanWords,
+    keep_routes,
+    recall_routes,
+    recall_tuner,
+)
 from eddyline.spark.state.result_writer import ResultWriter, write_late_rows
 from eddyline.spark.state.state_file import StateFile, write_container
 from eddyline.spark.state.stored_runs import recall, remember, to_section
@@ -49,8 +56,17 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         )
         for number, layout in enumerate(plan.stems)
     }
-    learnt, words_of_plan = recall_routes(plan), PlanWords(plan)
-    join = Join(plan.queries, stems, plan.policy, plan.seed, routes=learnt, words=words_of_plan)
+    learnt, words_of_plan, tuner = recall_routes(plan), PlanWords(plan), recall_tuner(plan)
+    tuned_s = tuner.busy_s
+    join = Join(
+        plan.queries,
+        stems,
+        plan.policy,
+        plan.seed,
+        routes=learnt,
+        words=words_of_plan,
+        tuner=tuner,
+    )
     if learnt is None:
         _begin_as_planned(join, plan)
     schemas = {name: plan.stems[role.stream].payload for role, name in plan.role_fields.items()}
@@ -62,7 +78,7 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     added = [_store(plan, arrivals.task, new)] if new else []
     removed = plan.merges.get(arrivals.task, ())
     if removed:
-        merged = _merge(plan, [stored[name] for name in removed])
+        merged = _merge(plan, [stored[name] for name in removed], tuner)
         tier = 1 + max(file.tier for file in plan.files[arrivals.task] if file.name in removed)
         added += [_store(plan, arrivals.task, merged, tier)] if merged else []
     note = JoinNote(
@@ -85,6 +101,12 @@ def join_task(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         {arrivals.task: arrivals.count},
         arrivals.heavy_key(plan),
         originals,
+        {
+            layout.name: IndexNote.of(join.stems[number], tuner, layout.keys)
+            for number, layout in enumerate(plan.stems)
+            if layout.keys
+        },
+        tuner.busy_s - tuned_s,
     )
     yield pa.record_batch({"note": pa.array([pack(note.to_dict())], pa.binary())})
 
@@ -157,14 +179,14 @@ def _store(plan: JoinPlan, task: int, runs: Mapping[int, Run], tier: int = 0) ->
     return file
 
 
-def _merge(plan: JoinPlan, stored: Sequence[Mapping[int, Run]]) -> dict[int, Run]:
-    """Return the runs of several containers as one for each SteM."""
-    merged = {
-        number: merge_runs(
-            [runs[number] for runs in stored if number in runs],
-            plan.needs.get(number, ()),
-            stem.payload,
-        )
-        for number, stem in enumerate(plan.stems)
-    }
-    return {number: run for number, run in merged.items() if run is not None}
+def _merge(plan: JoinPlan, stored: Sequence[Mapping[int, Run]], tuner: Tuner) -> dict[int, Run]:
+    """Return the runs of several containers as one for each SteM, with its configuration now."""
+    merged: dict[int, Run] = {}
+    for number, stem in enumerate(plan.stems):
+        runs = [own[number] for own in stored if number in own]
+        run = merge_runs(runs, plan.needs.get(number, ()), stem.payload)
+        if run is not None:
+            if run.keys:
+                run.configuration = tuner.configuration(stem.name, run.columns)
+            merged[number] = run
+    return merged

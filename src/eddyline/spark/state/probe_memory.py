@@ -1,13 +1,14 @@
-"""What a worker process remembers of probe orders and classes of rows, from task to task.
+"""What a worker process remembers of probe orders, classes of rows and searches, task to task.
 
 A worker that has seen a join before goes on with what it learnt itself; a new one begins with the
-orders of the plan.
+orders and the demands of the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from eddyline.index.tuner import Tuner
 from eddyline.joins.join import JoinWords
 from eddyline.joins.join_tree import Path
 from eddyline.joins.plan import KeyRef, Role
@@ -18,6 +19,8 @@ from eddyline.spark.state.join_plan import JoinPlan
 JOINS_MAX = 64
 #: By folder of the state and names of the SteMs, which numbers of streams stand for.
 _routes: WorkerCache[tuple[str, ...], dict[Role, ProbeRoutes]] = WorkerCache(JOINS_MAX)
+#: As before, and by the names of key columns, whose positions patterns are.
+_tuners: WorkerCache[tuple[str, ...], Tuner] = WorkerCache(JOINS_MAX)
 
 
 class PlanWords(JoinWords):
@@ -48,6 +51,14 @@ class PlanWords(JoinWords):
             for step in path
         )
 
+    def state(self, stream: int) -> str:
+        """Return the name of the SteM."""
+        return self._plan.stems[stream].name
+
+    def columns(self, stream: int) -> Sequence[str]:
+        """Return the names of its key columns."""
+        return self._plan.stems[stream].keys
+
     def _key(self, key: KeyRef) -> str:
         return self._plan.stems[key.role.stream].keys[key.column]
 
@@ -60,6 +71,19 @@ def recall_routes(plan: JoinPlan) -> dict[Role, ProbeRoutes] | None:
 def keep_routes(plan: JoinPlan, routes: Mapping[Role, ProbeRoutes]) -> None:
     """Keep what was learnt."""
     _routes.put(_identity(plan), dict(routes))
+
+
+def recall_tuner(plan: JoinPlan) -> Tuner:
+    """Return the tuner of a plan's SteMs that this process has, or a new one."""
+    identity = (*_identity(plan), *[name for stem in plan.stems for name in stem.keys])
+    tuner = _tuners.get(identity)
+    if tuner is None:
+        tuner = Tuner(plan.tuning, plan.costs)
+        for stem in plan.stems:
+            if stem.name in plan.demands:
+                tuner.begin_with(stem.name, plan.demands[stem.name].positions(stem.keys))
+        _tuners.put(identity, tuner)
+    return tuner
 
 
 def _identity(plan: JoinPlan) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import EngineError
+from eddyline.index.configuration import Configuration
 from eddyline.joins.arrivals import UNCOUNTED
 
 #: Version of the layout of containers; another one is refused.
@@ -54,6 +55,8 @@ class Section:
         Largest sequence number of the rows.
     compared
         Names of the columns that comparisons across streams use.
+    configuration
+        Of the index over the key columns; None without one.
 
     """
 
@@ -66,6 +69,7 @@ class Section:
     slots: Mapping[int, tuple[int, int]]
     last_row: int = UNCOUNTED
     compared: tuple[str, ...] = ()
+    configuration: Configuration | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
@@ -75,6 +79,7 @@ class Section:
             "slots": {str(slot): list(key) for slot, key in self.slots.items()},
             "last_row": self.last_row,
             "compared": list(self.compared),
+            "index": None if self.configuration is None else self.configuration.to_list(),
         }
 
     @classmethod
@@ -92,6 +97,7 @@ class Section:
             slots,
             plain.get("last_row", UNCOUNTED),
             tuple(plain.get("compared", ())),
+            Configuration.from_list(index) if (index := plain.get("index")) else None,
         )
 
 
@@ -169,6 +175,7 @@ class SectionRows:
     slots: Mapping[int, tuple[int, int]]
     last_row: int = UNCOUNTED
     compared: tuple[str, ...] = ()
+    configuration: Configuration | None = None
 
 
 def write_container(
@@ -221,6 +228,7 @@ def write_container(
             given.slots,
             given.last_row,
             given.compared,
+            given.configuration,
         )
     content = sink.getvalue()
     path = folder / name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,8 @@ class StoredRun:
         Its rows, with these columns in the order in which they were written, without lineage.
     lineage
         By occurrence, as it was written.
+    others
+        The rows with other columns, as plans have asked for them; with their indexes.
 
     """
 
@@ -52,6 +54,31 @@ class StoredRun:
     compared: tuple[str, ...]
     run: Run
     lineage: Mapping[int, Bitmaps]
+    others: dict[tuple[tuple[str, ...], tuple[str, ...]], Run] = field(default_factory=dict)
+
+    def with_columns(self, keys: tuple[str, ...], compared: tuple[str, ...]) -> Run:
+        """Return the rows with columns of other names.
+
+        A key column that the rows were stored without belongs to queries that came later and do
+        not want them: it is NULL.
+        """
+        if (keys, compared) == (self.keys, self.compared):
+            return self.run
+        if (keys, compared) not in self.others:
+            count, run = len(self.run), self.run
+            by_name = dict(zip(self.keys, run.keys, strict=True))
+            absent = KeyColumn(np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=bool))
+            values = dict(zip(self.compared, run.compared, strict=True))
+            null = np.full(count, np.nan)
+            self.others[keys, compared] = Run(
+                [by_name.get(name, absent) for name in keys],
+                run.times_us,
+                {},
+                run.payload,
+                run.sequence,
+                [values.get(name, null) for name in compared],
+            )
+        return self.others[keys, compared]
 
 
 _sections: WorkerCache[tuple[str, str, str], StoredRun] = WorkerCache(SECTIONS_MAX)
@@ -89,6 +116,7 @@ def to_section(run: Run, stem: StemLayout, slot_keys: SlotKeys) -> SectionRows:
         slot_keys,
         last_row,
         stem.compared,
+        run.configuration,
     )
 
 
@@ -147,31 +175,20 @@ def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
     payload = pa.RecordBatch.from_struct_array(rows[_ROW])
     sequence = rows[_SEQUENCE].to_numpy() if _SEQUENCE in names else None
     compared = [rows[f"o{number}"].to_numpy() for number in range(len(section.compared))]
-    run = Run(keys, rows[_TIME].to_numpy(), {}, payload, sequence, compared)
+    times_us, configuration = rows[_TIME].to_numpy(), section.configuration
+    run = Run(keys, times_us, {}, payload, sequence, compared, configuration)
     return StoredRun(section.keys, section.compared, run, lineage)
 
 
 def _for_plan(
     stored: StoredRun, section: Section, layout: StemLayout, slot_keys: SlotKeys, words: int
 ) -> Run:
-    """Return a stored run with the keys and the lineage that the current plan expects.
-
-    A key column that its rows were stored without belongs to queries that came later and do not
-    want them: it is NULL.
-    """
-    count = len(stored.run)
+    """Return a stored run with the keys and the lineage that the current plan expects."""
+    run = stored.with_columns(layout.keys, layout.compared)
     lineage = {
         occurrence: translate(stored.lineage[occurrence], section.slots, slot_keys, words)
         if occurrence in stored.lineage
-        else np.zeros((count, words), dtype=np.uint64)
+        else np.zeros((len(run), words), dtype=np.uint64)
         for occurrence in range(layout.occurrences)
     }
-    if (stored.keys, stored.compared) == (layout.keys, layout.compared):
-        return replace(stored.run, lineage=lineage)
-    by_name = dict(zip(stored.keys, stored.run.keys, strict=True))
-    absent = KeyColumn(np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=bool))
-    keys = [by_name.get(name, absent) for name in layout.keys]
-    run, null = stored.run, np.full(count, np.nan)
-    values = dict(zip(stored.compared, run.compared, strict=True))
-    compared = [values.get(name, null) for name in layout.compared]
-    return Run(keys, run.times_us, lineage, run.payload, run.sequence, compared)
+    return replace(run, lineage=lineage)

@@ -103,3 +103,29 @@ def test_the_same_seed_makes_the_same_choices() -> None:
 def test_refuses_an_unknown_combination() -> None:
     with pytest.raises(ValueError, match="combination must be one of"):
         CDIA(combination="lowest_count")  # type: ignore[arg-type]
+
+
+def test_a_frequent_pattern_is_found_although_its_first_requests_were_merged() -> None:
+    # Segments of 4: after 8 requests, (1,) with one request goes to the top node.
+    assessment = CDIA(error=0.25, threshold=0.3)
+    assessment.add((1,))
+    assessment.add((0,), 7)
+    assessment.add((1,), 2)
+    assert assessment.frequencies() == pytest.approx({(0,): 0.7, (1,): 0.2, (): 0.1})
+
+
+def test_a_parent_created_by_a_merge_may_have_missed_requests_of_its_own() -> None:
+    assessment = CDIA(error=0.25, threshold=0.3)
+    assessment.add((3,), 2)
+    assessment.add((0,), 10)  # (3,) goes to the top node
+    assessment.add((1, 3))
+    assessment.add((0,), 7)  # (1, 3) goes to (3,), which is created again
+    assessment.add((3,), 6)
+    assert assessment.frequencies()[3,] == pytest.approx(7 / 26)  # of 8 / 26
+
+
+def test_random_combination_prefers_parents_that_were_counted() -> None:
+    for seed in range(8):
+        assessment = CDIA(0.01, 0.2, "random", seed)
+        feed(assessment, [((0, 1), 10), ((0,), 40), ((2,), 50)])
+        assert assessment.frequencies() == pytest.approx({(0,): 0.5, (2,): 0.5})

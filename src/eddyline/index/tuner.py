@@ -33,9 +33,27 @@ from eddyline.index.cost import (
 from eddyline.index.index import Pattern
 from eddyline.index.migration import MigrateNothing, MigratePartial, Migration, PartitionUse
 from eddyline.index.partition import Partition
-from eddyline.index.schedules import Hybrid, Schedule
+from eddyline.index.schedules import Continuous, Hybrid, Schedule
 from eddyline.index.selection import select
 from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured
+
+#: Default bounds of the assessment. A pattern that it merges away is a search of all rows: with
+#: the paper's threshold of 0.1, a tenth of the searches would cost more than all others.
+ERROR, THRESHOLD = 0.0005, 0.001
+#: Default searches of a state from one selection to the next. A state that serves batches counts a
+#: whole batch at once, so counting all the time costs nothing, and a batch with new patterns should
+#: not wait for its turn.
+WINDOW_REQUESTS = 2_000
+
+
+def default_assessment() -> Assessment:
+    """Return the assessment of a state."""
+    return CDIA(ERROR, THRESHOLD)
+
+
+def default_schedule() -> Schedule:
+    """Return the schedule of all states."""
+    return Continuous(WINDOW_REQUESTS)
 
 
 @dataclass(frozen=True)
@@ -57,8 +75,8 @@ class TuningOptions:
 
     """
 
-    assessment: Callable[[], Assessment] = CDIA
-    schedule: Callable[[], Schedule] = Hybrid
+    assessment: Callable[[], Assessment] = default_assessment
+    schedule: Callable[[], Schedule] = default_schedule
     migration: Migration = field(default_factory=MigratePartial)
     cost: Cost = dependent_cost
     bits: int | None = None
@@ -300,10 +318,11 @@ class Tuner:
         return events
 
     def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
-        own, newest = self._state(state), partitions[-1]
+        # Most searches compare rows of the largest partition; the newest may have a few rows.
+        own, largest = self._state(state), max(partitions, key=len)
         assessed = self._assess(own, sum(map(len, partitions)))
-        before, rows = newest.configuration, len(newest)
-        best = self.configuration(state, newest.columns)
+        before, rows = largest.configuration, len(largest)
+        best = self.configuration(state, largest.columns)
         cost_ms = {
             configuration: self.options.cost(configuration, own.demand.on(rows), self.costs) / 1e6
             for configuration in (before, best)
@@ -319,7 +338,7 @@ class Tuner:
         }
         events: list[Event] = [IndexAssessed(**assessed, **numbers)]
         if best != before:
-            migrated = self._migrate(own.demand, partitions, best)
+            migrated = self._migrate(state, partitions)
             counts = {"partitions": len(partitions), "migrated": len(migrated)}
             events.append(IndexReconfigured(**(numbers | counts)))
         return events
@@ -341,25 +360,24 @@ class Tuner:
         own.arrivals = own.requests = 0
         return numbers
 
-    def _migrate(
-        self, demand: Demand, partitions: Sequence[Partition], best: Configuration
-    ) -> list[int]:
-        """Index partitions again that will be searched often enough; return their positions."""
+    def _migrate(self, state: str, partitions: Sequence[Partition]) -> list[int]:
+        """Index partitions again that will be searched often enough; return their positions.
+
+        Partitions with different numbers of rows have different numbers of bits.
+        """
+        demand = self._state(state).demand
+        move_ns = self.costs.insert_ns + self.costs.delete_ns
 
         def search_ns(configuration: Configuration, rows: int) -> float:
             return self.options.cost(configuration, demand.one_search(rows), self.costs)
 
-        uses = [
+        migrated = []
+        for position, partition in enumerate(partitions):
+            best = self.configuration(state, partition.columns)
             # The oldest partition expires next, the newest one after all others.
-            PartitionUse(
-                len(partition),
-                partition.configuration,
-                demand.searches * (position + 0.5) / len(partitions),
-            )
-            for position, partition in enumerate(partitions)
-        ]
-        move_ns = self.costs.insert_ns + self.costs.delete_ns
-        chosen = self.options.migration.choose(uses, best, search_ns, move_ns)
-        for position in chosen:
-            partitions[position].reconfigure(best)
-        return chosen
+            probes_expected = demand.searches * (position + 0.5) / len(partitions)
+            use = PartitionUse(len(partition), partition.configuration, probes_expected)
+            if self.options.migration.choose([use], best, search_ns, move_ns):
+                partition.reconfigure(best)
+                migrated.append(position)
+        return migrated

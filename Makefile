@@ -47,6 +47,7 @@ bench: setup  ## run every benchmark and write its numbers under artifacts/ (DAT
 	@$(BIN)/eddyline bench native --json artifacts/native.json $(if $(DATA),--data $(DATA))
 	@$(BIN)/eddyline bench cacq --json artifacts/cacq.json
 	@$(BIN)/eddyline bench joins --json artifacts/joins.json $(if $(DATA),--data $(DATA)) $(if $(FLINK),--flink $(FLINK))
+	@$(BIN)/eddyline bench amri --json artifacts/amri.json $(if $(DATA),--data $(DATA))
 
 docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md
 	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md

@@ -112,7 +112,10 @@ def make_streams(
                 phase_slice = slice(phase * phase_rows, (phase + 1) * phase_rows)
                 shares[column_for(stream, other), phase_slice] = share
         codes.append(
-            [_column(rng, stream, other, things, shares[n]) for n, other in enumerate(others(stream))]
+            [
+                _column(rng, stream, other, things, shares[n])
+                for n, other in enumerate(others(stream))
+            ]
         )
     return Streams(codes, orders)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 
 from eddyline.bench.amri_data import STREAMS
 from eddyline.bench.amri_trace import Search, Trace
@@ -15,8 +15,7 @@ from eddyline.index.index import Index, Pattern
 from eddyline.index.partition import Partition
 from eddyline.index.rivals import AdaptiveHash, HashIndices, most_frequent
 from eddyline.index.schedules import Schedule
-from eddyline.index.selection import configurations, select
-from eddyline.index.cost import DEFAULT_COSTS
+from eddyline.index.selection import configurations
 from eddyline.index.time_partitions import TimePartition
 from eddyline.index.tuner import Demand, Tuner, TuningOptions
 from eddyline.journal.events import IndexAssessed
@@ -30,26 +29,21 @@ class Training:
     ----------
     demands
         Which searches it serves.
-    limits
-        For each column, the most bits that its values fill.
-    rows
-        Rows of a partition.
+    columns
+        The first partition of each state.
 
     """
 
     demands: list[Demand]
-    limits: list[list[int]]
-    rows: int
+    columns: list[Columns]
 
     @classmethod
     def of(cls, trace: Trace) -> Training:
         """Return what a trace shows."""
         rows = trace.partition_rows
-        first = [Columns([c[:rows] for c in codes], [None] * 3) for codes in trace.streams.codes]
         return cls(
             [Demand(trace.frequencies(s), trace.searches_per_row(s)) for s in range(STREAMS)],
-            [[columns.bits_filled(column) for column in range(3)] for columns in first],
-            rows,
+            [Columns([c[:rows] for c in codes], [None] * 3) for codes in trace.streams.codes],
         )
 
     def patterns(self, state: int, count: int) -> tuple[Pattern, ...]:
@@ -81,20 +75,17 @@ class BitAddressMethod(IndexMethod):
         self.is_tuned = is_tuned
         self.options = options
         self.tuner = Tuner(options)
-        self.rows = training.rows
         self._partitions: list[dict[int, Partition]] = [{} for _ in range(STREAMS)]
         for state, demand in enumerate(training.demands):
             self.tuner.begin_with(state_name(state), demand)
-            self._next_configuration(state, training.limits[state])
-
-    def _next_configuration(self, state: int, limits: Sequence[int] | None = None) -> Configuration:
-        return self.tuner.configuration(state_name(state), 3, self.rows, limits)
+            self.tuner.configuration(state_name(state), training.columns[state])
 
     def stored(self, state: int, partition: TimePartition, new_rows: int) -> None:
         """Index new rows with the configuration of their partition."""
         earlier = self._partitions[state].get(partition.number)
-        configuration = earlier.configuration if earlier else self._next_configuration(state)
         columns = Columns(partition.codes, [None] * 3)
+        selected = self.tuner.configuration(state_name(state), columns)
+        configuration = earlier.configuration if earlier else selected
         self._partitions[state][partition.number] = Partition(columns, configuration)
         self.work += Work(hashes=new_rows * _indexed(configuration), made=new_rows)
         self.tuner.arrived(state_name(state), new_rows)
@@ -163,9 +154,8 @@ class HashMethod(IndexMethod):
 
     def stored(self, state: int, partition: TimePartition, new_rows: int) -> None:
         """Make a key for each row and index."""
-        patterns = self._patterns[state].setdefault(
-            partition.number, self._policies[state].patterns
-        )
+        selected = _filled(self._policies[state])
+        patterns = self._patterns[state].setdefault(partition.number, selected)
         partition.index = None
         hashes = new_rows * sum(map(len, patterns))
         self.work += Work(hashes=hashes, made=new_rows * len(patterns))
@@ -198,3 +188,10 @@ class HashMethod(IndexMethod):
             if state_name(state) in due:
                 self._policies[state].patterns_for(self._counts[state].frequencies())
                 self._counts[state].reset()
+
+
+def _filled(policy: AdaptiveHash) -> tuple[Pattern, ...]:
+    """Return the selected patterns, and others if fewer than the policy's number were searched."""
+    every = [p for size in (1, 2, 3) for p in itertools.combinations(range(3), size)]
+    more = [pattern for pattern in every if pattern not in policy.patterns]
+    return (*policy.patterns, *more)[: policy.count]

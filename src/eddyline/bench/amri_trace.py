@@ -14,7 +14,7 @@ import numpy as np
 
 from eddyline.arrays import Codes, IntArray
 from eddyline.bench.amri_data import PHASE_ROWS, STREAMS, Path, Streams, column_for, others
-from eddyline.index.index import Index, Pattern
+from eddyline.index.index import Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.time_partitions import MakeIndex, TimePartitions
 
@@ -247,7 +247,9 @@ def trace_of(
 ) -> Trace:
     """Return the searches of a join."""
     trace = Trace(streams)
-    joiner = Joiner(trace, batch_rows, explored_share=explored_share, seed=seed, phase_rows=phase_rows)
+    joiner = Joiner(
+        trace, batch_rows, explored_share=explored_share, seed=seed, phase_rows=phase_rows
+    )
     for _ in joiner.run():
         pass
     return trace

@@ -7,11 +7,13 @@ configuration that is best for all phases together, known beforehand too.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from eddyline.arrays import Codes
 from eddyline.bench.amri_data import spread
 from eddyline.bench.harness import Bench
 from eddyline.index.columns import Columns
@@ -21,7 +23,6 @@ from eddyline.index.index import Pattern
 from eddyline.index.partition import Partition
 from eddyline.index.selection import select
 from eddyline.index.tuner import Demand, Tuner, TuningOptions
-from eddyline.arrays import Codes
 
 #: Rows of a partition, of the window, and of a batch; searches of a batch.
 PARTITION_ROWS, WINDOW_ROWS, BATCH_ROWS, BATCH_SEARCHES = 2_500, 10_000, 500, 2_000
@@ -153,12 +154,14 @@ def track(
             mean[pattern] = mean.get(pattern, 0.0) + frequency / len(phases)
     single = best_configuration(columns, mean)
     bests = [best_configuration(columns, phase.frequencies) for phase in phases]
-    tuner = Tuner(options or TuningOptions(), DEFAULT_COSTS)
+    bits = PARTITION_ROWS.bit_length() - 1
+    tuner = Tuner(dataclasses.replace(options or TuningOptions(), bits=bits), DEFAULT_COSTS)
     tuner.begin_with("A", Demand(phases[0].frequencies, BATCH_SEARCHES / BATCH_ROWS * WINDOW_ROWS))
     amri, best, static = State(columns), State(columns), State(columns)
     reconfigured = 0
     for batch in make_batches(rng, columns, phases, int(phase_windows * WINDOW_ROWS)):
-        amri.add(batch.rows, tuner.configuration("A", columns, PARTITION_ROWS))
+        configuration = tuner.configuration("A", Columns(batch.rows, [None] * columns))
+        amri.add(batch.rows, configuration)
         tuner.arrived("A", BATCH_ROWS)
         best.add(batch.rows, bests[batch.phase])
         best.reconfigure(bests[batch.phase])

@@ -107,9 +107,11 @@ class IndexMethod(ABC):
     def index(self, state: int, partition: TimePartition) -> Index:
         """Return the index of a partition."""
 
+    @abstractmethod
     def searched(self, search: Search) -> None:
         """Take note of searches that a state has served."""
 
+    @abstractmethod
     def tune(self) -> None:
         """Select again what to index by, if it is time."""
 
@@ -176,7 +178,7 @@ class Replay:
 
 
 def replay(trace: Trace, method: IndexMethod, costs: UnitCosts = DEFAULT_COSTS) -> Replay:
-    """Let a method serve all searches of a join."""
+    """Count the work of a method that serves all searches of a join."""
     states = trace.new_states()
     steps: list[StepWork] = []
     before_ns = 0.0
@@ -218,3 +220,22 @@ def _bytes(states: list[TimePartitions], method: IndexMethod) -> int:
         for number, state in enumerate(states)
         for partition in state.partitions
     )
+
+
+def execute(trace: Trace, method: IndexMethod) -> int:
+    """Let a method serve all searches of a join, candidates compared; return the matches."""
+    states = trace.new_states()
+    matches = 0
+    for step in trace.steps:
+        _arrive(trace, states[step.arrival.state], step.arrival, method)
+        for search in step.searches:
+            state = states[search.state]
+            for partition in state.concerned(state.number):
+                index = method.index(search.state, partition)
+                probes, positions = index.ranges(search.pattern, search.codes).expand()
+                given = [column[probes] for column in search.codes]
+                matches += int(index.confirm(search.pattern, positions, given)[1].sum())
+            method.searched(search)
+        if step.arrival.state == STREAMS - 1:
+            method.tune()
+    return matches

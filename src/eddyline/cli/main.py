@@ -33,6 +33,7 @@ class BenchName(enum.StrEnum):
     native = "native"
     cacq = "cacq"
     joins = "joins"
+    amri = "amri"
 
 
 def _version(show: bool) -> None:

@@ -1,0 +1,36 @@
+"""`eddyline bench amri`: the experiments of the paper on AMRI, and indexes against each other.
+
+Most parts count: rows compared, ranges looked up, index entries. They do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddyline.bench import amri_figures as figures
+from eddyline.bench import amri_indexes as indexes
+from eddyline.bench.amri_tracking import tracking
+from eddyline.bench.amri_wide import wide
+from eddyline.bench.harness import Bench
+
+
+def run(bench: Bench) -> None:
+    """Run all parts, or one of them."""
+    parts: dict[str, Callable[[Bench], None]] = {
+        "assessment": figures.assessments,
+        "schedule": figures.schedules,
+        "migration": figures.migrations,
+        "hashes": figures.hash_counts,
+        "rivals": figures.rivals,
+        "bits": figures.all_bits,
+        "tuples": figures.tuple_by_tuple,
+        "paths": figures.paths,
+        "tracking": tracking,
+        "memory": indexes.memory,
+        "probe": indexes.probe,
+        "build": indexes.build,
+        "wide": wide,
+    }
+    if bench.data is not None:
+        parts["lab"] = figures.lab
+    bench.run_parts({name: lambda part=part: part(bench) for name, part in parts.items()})

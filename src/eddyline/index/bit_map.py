@@ -78,14 +78,25 @@ def balanced(codes: Codes, bits: int) -> BitMap:
 
     """
     step = max(1, len(codes) // SAMPLE_ROWS)
-    values, counts = np.unique(codes[::step], return_counts=True)
-    if not bits or len(values) < 2:
-        return BitMap(bits)
-    hashed = BitMap(bits)
-    cut = BitMap(bits, tuple(map(int, _cuts(values, counts, 1 << bits))))
-    if _candidates(hashed, values, counts) > GAIN_MIN * _candidates(cut, values, counts):
-        return cut
+    sample, rows, hashed = codes[::step], len(codes), BitMap(bits)
+    if not bits or _candidates(hashed, sample, rows) <= GAIN_MIN * max(rows / (1 << bits), 1.0):
+        return hashed  # no map fills cells much more evenly
+    values, counts = np.unique(sample, return_counts=True)
+    if len(values) < 2:
+        return hashed
+    if step == 1:
+        tried, seen = _cut(values, counts, bits), sample
+    else:
+        # Cuts fit the rows that they are made from, so other rows have to say how good they are.
+        tried, seen = _cut(*np.unique(sample[::2], return_counts=True), bits), sample[1::2]
+    if _candidates(hashed, seen, rows) > GAIN_MIN * _candidates(tried, seen, rows):
+        return _cut(values, counts, bits)
     return hashed
+
+
+def _cut(values: Codes, counts: IntArray, bits: int) -> BitMap:
+    """Return a map that cuts codes into stretches with about the same number of rows each."""
+    return BitMap(bits, tuple(map(int, _cuts(values, counts, 1 << bits))))
 
 
 def _cuts(values: Codes, counts: IntArray, cells: int) -> Codes:
@@ -108,7 +119,8 @@ def _cuts(values: Codes, counts: IntArray, cells: int) -> Codes:
     return values[begins]
 
 
-def _candidates(bit_map: BitMap, values: Codes, counts: IntArray) -> float:
-    """Return the rows that share a cell with a row, on average."""
-    filled = np.bincount(bit_map.cells(values), weights=counts)
-    return float((filled**2).sum() / counts.sum())
+def _candidates(bit_map: BitMap, sample: Codes, rows: int) -> float:
+    """Return how many of so many rows share a cell with a row, by the pairs of a sample."""
+    filled = np.bincount(bit_map.cells(sample)).astype(np.float64)
+    pairs = len(sample) * (len(sample) - 1)
+    return float(1 + (rows - 1) * (filled * (filled - 1)).sum() / max(pairs, 1))

@@ -211,3 +211,10 @@ def test_bad_configurations_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         Configuration(bits, order)
+
+
+@pytest.mark.parametrize("bits", [4, 11, 12, 16])
+def test_values_that_a_hash_spreads_are_not_cut(bits: int) -> None:
+    # Cuts made from a sample separate its 4,096 rows perfectly, and no others.
+    codes = np.random.default_rng(0).integers(0, 1 << 64, 100_000, dtype=np.uint64)
+    assert balanced(codes, bits).cuts is None

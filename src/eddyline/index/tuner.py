@@ -35,7 +35,7 @@ from eddyline.index.migration import MigrateNothing, MigratePartial, Migration, 
 from eddyline.index.partition import Partition
 from eddyline.index.schedules import Hybrid, Schedule
 from eddyline.index.selection import select
-from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured
+from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured, IndexRivalChosen
 
 
 @dataclass(frozen=True)
@@ -218,6 +218,9 @@ class Tuner:
         self.costs = costs
         self._schedule = self.options.schedule()
         self._states: dict[str, _State] = {}
+        #: Rivals of the bit-address index that partitions have chosen, and the events about them.
+        self._rivals: set[tuple[str, Pattern, str]] = set()
+        self._choices: list[Event] = []
         #: Seconds that assessment, selection and migration took.
         self.busy_s = 0.0
 
@@ -258,9 +261,8 @@ class Tuner:
 
     def _select(self, demand: Demand, columns: Columns) -> Configuration:
         count, rows = len(columns.codes), len(columns)
-        limits = [columns.bits_filled(column) for column in range(count)]
         workload, cost = demand.on(rows), self.options.cost
-        return select(count, self._bits(rows), workload, self.costs, limits, cost)
+        return select(count, self._bits(rows), workload, self.costs, columns.limits, cost)
 
     def begin_with(self, state: str, demand: Demand) -> None:
         """Begin with what was assessed before."""
@@ -278,12 +280,40 @@ class Tuner:
         """Return how many searches by each pattern a stored row meets until it expires."""
         return self._state(state).demand.by_pattern
 
+    def note_choice(self, state: str, pattern: Pattern, index: str, rows: int, probes: int) -> None:
+        """Take note of the index that a partition has chosen for searches; rivals are events.
+
+        Parameters
+        ----------
+        state, pattern
+            The state, and the searched columns.
+        index
+            Name of the index.
+        rows, probes
+            Rows of the partition, and searches of the batch.
+
+        """
+        if index == BitAddress.name or (state, pattern, index) in self._rivals:
+            return
+        self._rivals.add((state, pattern, index))
+        self._choices.append(
+            IndexRivalChosen(
+                state=state,
+                pattern=pattern_in_words(pattern, self._state(state).names),
+                rival=index,
+                rows=rows,
+                searches=max(self.expected(state).get(pattern, 0.0), probes),
+            )
+        )
+
     def _bits(self, rows: int) -> int:
         filled = max(rows, 2).bit_length() - 1
         return min(self.options.bits or filled, BITS_MAX)
 
     def tune(self, partitions: Mapping[str, Sequence[Partition]]) -> list[Event]:
         """Select configurations for the states whose assessment is complete, and migrate.
+
+        Returns all decisions since the last call.
 
         Parameters
         ----------
@@ -292,7 +322,7 @@ class Tuner:
 
         """
         began = time.perf_counter()
-        events: list[Event] = []
+        events, self._choices = self._choices, []
         for state in self._schedule.take_due():
             if partitions.get(state) and self._state(state).assessment.requests:
                 events += self._tune_state(state, partitions[state])
@@ -304,9 +334,11 @@ class Tuner:
         assessed = self._assess(own, sum(map(len, partitions)))
         before, rows = newest.configuration, len(newest)
         best = self.configuration(state, newest.columns)
+        workload = own.demand.on(rows)
         cost_ms = {
-            configuration: self.options.cost(configuration, own.demand.on(rows), self.costs) / 1e6
-            for configuration in (before, best)
+            # Bits that the values of a column do not fill save nothing.
+            each: self.options.cost(each.within(newest.columns.limits), workload, self.costs) / 1e6
+            for each in (before, best)
         }
         if cost_ms[best] >= cost_ms[before]:
             best = own.configurations[self._bits(rows)] = before
@@ -317,6 +349,8 @@ class Tuner:
             "cost_before": cost_ms[before],
             "cost_after": cost_ms[best],
         }
+        if len(before.bits) == 1:
+            return []  # one column has all bits
         events: list[Event] = [IndexAssessed(**assessed, **numbers)]
         if best != before:
             migrated = self._migrate(own.demand, partitions, best)

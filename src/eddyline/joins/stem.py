@@ -168,7 +168,10 @@ class SteM:
             built_s = partition.build_s
             indexes.append(partition.choose(pattern, probes, demand))
             self.counts.build_s += partition.build_s - built_s
-            self.counts.searches[pattern, indexes[-1].name] += probes
+            chosen = indexes[-1].name
+            self.counts.searches[pattern, chosen] += probes
+            if self.tuner is not None:
+                self.tuner.note_choice(self.name, pattern, chosen, len(run), probes)
         return indexes
 
     def count(self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool) -> IntArray:

@@ -134,3 +134,19 @@ def test_indexes_of_rows_with_other_columns_are_kept(tmp_path: pathlib.Path) -> 
     assert first.partition() is second.partition()
     assert len(first.keys) == 2
     assert not first.keys[0].is_valid.any()
+
+
+def test_a_worker_forgets_rows_that_expired_or_were_merged(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(monkeypatch)
+    monkeypatch.setattr(compaction, "FAN_IN", 3)
+    engine = Engine(tmp_path)
+    known = []
+    for batch in range(30):
+        engine.run(rows(10 * batch), {5: 50}, {5: 0}, watermark_us=10 * batch)
+        known.append(len(list(stored_runs._sections)))
+    assert len(engine.state) < 10
+    # Those of the micro-batch itself, and those that it replaced, go with the next one.
+    assert max(known[10:]) <= 2 * (len(engine.state) + 3)
+    assert known[-1] <= max(known[5:15])

@@ -233,6 +233,21 @@ def test_searches_are_assessed_and_the_journal_says_so() -> None:
     assert new.configuration == tuner.configuration("stream 2", new.columns)
 
 
+def test_streams_without_join_columns_have_no_index() -> None:
+    roles = (Role(0), Role(1))
+    bound = Bound(KeyRef(roles[0], 0), KeyRef(roles[1], 0), 0)
+    query = JoinQuery(0, roles, (), dict.fromkeys(roles), bounds=(bound,))
+    join, found = Join([query]), []
+    payload = pa.record_batch({"number": pa.array([0, 1])})
+    for stream in (0, 1):
+        one, times = np.ones((2, 1), dtype=np.uint64), np.zeros(2, np.int64)
+        values = [np.array([1.0, 3.0]) + stream]
+        run = Run([], times, {0: one}, payload, compared=values)
+        join.run({stream: run}, lambda results: found.append(len(results)))
+    assert sum(found) == 3
+    assert join.stems[0].partitions() == []
+
+
 def test_many_ranges_are_visited_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search by the low bits of bucket ids walks many ranges: probes come in parts."""
     found = []

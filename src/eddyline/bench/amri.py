@@ -5,6 +5,7 @@ Most parts count: rows compared, ranges looked up, index entries. They do not de
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from eddyline.bench import amri_figures as figures
@@ -33,4 +34,4 @@ def run(bench: Bench) -> None:
     }
     if bench.data is not None:
         parts["lab"] = figures.lab
-    bench.run_parts({name: lambda part=part: part(bench) for name, part in parts.items()})
+    bench.run_parts({name: functools.partial(part, bench) for name, part in parts.items()})

@@ -171,8 +171,9 @@ def lab_streams(folder: pathlib.Path, rows: int) -> Streams:
     )
     lab = read_lab(folder).merge(places, on="mote_id")
     # Neighbours are in one stream: a quarter of the sensors each, by where they stand.
-    rank = places.set_index("mote_id").eval("x + y / 1000").rank(method="first")
-    lab["stream"] = ((lab.mote_id.map(rank) - 1) * STREAMS // len(places)).astype(int)
+    places = places.sort_values(["x", "y"])
+    group = dict(zip(places.mote_id, np.arange(len(places)) * STREAMS // len(places), strict=True))
+    lab["stream"] = lab.mote_id.map(group)
     lab["distance"] = np.hypot(lab.x, lab.y)
     codes: list[list[Codes]] = []
     for stream in range(STREAMS):

@@ -31,6 +31,7 @@ from eddyline.bench.joins_nexmark import nexmark
 from eddyline.bench.joins_shapes import shapes
 from eddyline.bench.joins_spark import against_spark, many_queries
 from eddyline.bench.joins_state import growth, memory, written
+from eddyline.bench.joins_tuning import tuning
 from eddyline.bench.joins_workload import WINDOW_US, Fixed, discard, run_of, star
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
@@ -63,6 +64,7 @@ def run(bench: Bench) -> None:
             "state": lambda: much_state(bench),
             "nexmark": lambda: nexmark(bench),
             "shapes": lambda: shapes(bench),
+            "tuning": lambda: tuning(bench),
             "classes": lambda: classes(bench),
             "functions": lambda: functions(bench),
             "plans": lambda: plans(bench),

@@ -10,6 +10,8 @@ import multiprocessing
 import pathlib
 import resource
 import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,7 @@ from eddyline.spark.state.needs import Need
 from eddyline.spark.state.stored_runs import forget_all
 
 WINDOW_US = 60 * 10**6
+BATCHES_IN_WINDOW = 6
 _PAYLOAD = pa.schema([("v", pa.int64())])
 _STEMS = tuple(
     StemLayout(name, ("k:bigint",), (False,), 1, _PAYLOAD, stream, "ts")
@@ -83,7 +86,7 @@ class TaskRunner:
         note = JoinNote.from_dict(plain)
         if is_kept:
             self._batch += 1
-            self.state.apply(note.added, note.removed)
+            self.state.apply(note.added, [*note.removed, *expired])
             self.arrived_bytes += sum(3 * own.nbytes for own in keys.values())  # key, value, time
             self.written_bytes += sum(file.size for file in note.added)
         return note
@@ -165,9 +168,9 @@ def growth(bench: Bench) -> None:
 
 
 def memory(bench: Bench) -> None:
-    """Compare the memory of a worker whose rows have few and many partners."""
+    """Compare the memory of a worker whose rows have few and many partners, and over time."""
     stored = 20_000 if bench.quick else 200_000
-    peaks = {fan_out: _peak_bytes(stored, fan_out) for fan_out in (10, 1_000)}
+    peaks = {fan: _in_process(_join_with_partners, stored, fan) for fan in (10, 1_000)}
     bench.add(
         f"memory of a worker, {stored:,} rows of state: each row joins 1,000 / joins 10",
         peaks[1_000] / peaks[10],
@@ -175,14 +178,38 @@ def memory(bench: Bench) -> None:
         f"{peaks[10] / 1e6:.0f} MB",
     )
 
+    rows, windows = (1_000, (5, 10)) if bench.quick else (20_000, (10, 50))
+    used = _in_process(_join_windows, rows, windows)
+    bench.add(
+        f"memory of a worker after {windows[1]} windows / after {windows[0]}",
+        used[1] / used[0],
+        "x",
+        f"{used[0] / 1e6:.0f} MB; {BATCHES_IN_WINDOW} micro-batches of {2 * rows:,} rows a window",
+    )
 
-def _peak_bytes(stored: int, fan_out: int) -> int:
-    """Return the memory that a process needs at most to join rows with so many partners each."""
+
+def _in_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a process of its own, whose memory is its alone."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return int(pool.apply(_join_with_partners, (stored, fan_out)))
+        return pool.apply(function, arguments)
+
+
+def _join_windows(rows: int, windows: Sequence[int]) -> list[int]:
+    """Return the memory that a process has after some numbers of windows, in bytes."""
+    used = []
+    with tempfile.TemporaryDirectory() as folder:
+        task = TaskRunner(pathlib.Path(folder))
+        for batch in range(BATCHES_IN_WINDOW * max(windows)):
+            keys = np.arange(rows) + batch * rows // 2
+            task.run({0: keys, 1: keys}, batch * WINDOW_US // BATCHES_IN_WINDOW)
+            if (batch + 1) in [BATCHES_IN_WINDOW * count for count in windows]:
+                resident = pathlib.Path("/proc/self/statm").read_text().split()[1]
+                used.append(int(resident) * resource.getpagesize())
+    return used
 
 
 def _join_with_partners(stored: int, fan_out: int) -> int:
+    """Return the memory that a process needs at most to join rows with so many partners each."""
     with tempfile.TemporaryDirectory() as folder:
         task = TaskRunner(pathlib.Path(folder))
         task.run({0: np.arange(stored) % (stored // fan_out)}, 0)

@@ -197,7 +197,10 @@ class BitAddress(Index):
     def ranges(self, pattern: Pattern, codes: Sequence[Codes]) -> Ranges:
         """Return the ranges of buckets that a search walks, without the empty ones."""
         walk = self.walk(pattern)
-        base = self.base(walk, pattern, codes)
+        return self._walk_from(walk, self.base(walk, pattern, codes))
+
+    def _walk_from(self, walk: Walk, base: IntArray) -> Ranges:
+        """Return the ranges of a walk, given the known bits of bucket ids."""
         found = [self._look_up(walk, *part) for part in _parts(base, len(walk.wild))]
         if len(found) == 1:
             return found[0]
@@ -227,6 +230,39 @@ class BitAddress(Index):
         """Return the rows at index positions, and whether their codes equal the given ones."""
         rows = self._order[positions].astype(np.int64)
         return rows, self._columns.equal(pattern, rows, codes)
+
+
+def search_together(
+    indexes: Sequence[Index], pattern: Pattern, codes: Sequence[Codes]
+) -> list[Ranges]:
+    """Return the ranges of probes in several indexes.
+
+    Bucket ids are computed once for all bit-address indexes with the same key map.
+
+    Parameters
+    ----------
+    indexes
+        The indexes, each over the rows of one partition.
+    pattern, codes
+        As for `Index.ranges`.
+
+    References
+    ----------
+    Works et al., Adaptive Multi-Route Index, 2013, section 4.2.
+
+    """
+    known: dict[object, IntArray] = {}
+    found = []
+    for index in indexes:
+        if not isinstance(index, BitAddress):
+            found.append(index.ranges(pattern, codes))
+            continue
+        walk = index.walk(pattern)
+        identity = (index.key_map, walk.used)
+        if identity not in known:
+            known[identity] = index.base(walk, pattern, codes)
+        found.append(index._walk_from(walk, known[identity]))
+    return found
 
 
 def _walks(configuration: Configuration, pattern: Pattern, rows: int) -> Iterator[Walk]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,6 +74,11 @@ class Columns:
         if distinct > MANY_VALUES * len(sampled) and step > 1:
             distinct = len(codes)  # most values of the sample are new: others will be so too
         return max(distinct - 1, 0).bit_length()
+
+    @functools.cached_property
+    def limits(self) -> list[int]:
+        """For each column, the most bits that its values fill."""
+        return [self.bits_filled(column) for column in range(len(self.codes))]
 
     def equal(self, pattern: Pattern, rows: IntArray, codes: Sequence[Codes]) -> BoolArray:
         """Return whether rows have the given codes in the columns of a pattern, and no NULL.

@@ -76,9 +76,9 @@ class Configuration:
         """Return the number of ranges of buckets that a search by some columns walks."""
         return 1 << self.wild(pattern)
 
-    def ordered_by(self, order: Sequence[int]) -> Configuration:
-        """Return the same bits with the columns in another order."""
-        return Configuration(self.bits, tuple(order))
+    def within(self, limits: Sequence[int]) -> Configuration:
+        """Return the configuration with at most so many bits for each column."""
+        return Configuration(tuple(map(min, self.bits, limits)), self.order)
 
     def to_list(self) -> list[list[int]]:
         """Return plain values that fit into JSON.

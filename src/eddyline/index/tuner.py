@@ -35,7 +35,7 @@ from eddyline.index.migration import MigrateNothing, MigratePartial, Migration, 
 from eddyline.index.partition import Partition
 from eddyline.index.schedules import Continuous, Hybrid, Schedule
 from eddyline.index.selection import select
-from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured
+from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured, IndexRivalChosen
 
 #: Default bounds of the assessment. A pattern that it merges away is a search of all rows: with
 #: the paper's threshold of 0.1, a tenth of the searches would cost more than all others.
@@ -236,6 +236,9 @@ class Tuner:
         self.costs = costs
         self._schedule = self.options.schedule()
         self._states: dict[str, _State] = {}
+        #: Rivals of the bit-address index that partitions have chosen, and the events about them.
+        self._rivals: set[tuple[str, Pattern, str]] = set()
+        self._choices: list[Event] = []
         #: Seconds that assessment, selection and migration took.
         self.busy_s = 0.0
 
@@ -276,9 +279,8 @@ class Tuner:
 
     def _select(self, demand: Demand, columns: Columns) -> Configuration:
         count, rows = len(columns.codes), len(columns)
-        limits = [columns.bits_filled(column) for column in range(count)]
         workload, cost = demand.on(rows), self.options.cost
-        return select(count, self._bits(rows), workload, self.costs, limits, cost)
+        return select(count, self._bits(rows), workload, self.costs, columns.limits, cost)
 
     def begin_with(self, state: str, demand: Demand) -> None:
         """Begin with what was assessed before."""
@@ -296,12 +298,40 @@ class Tuner:
         """Return how many searches by each pattern a stored row meets until it expires."""
         return self._state(state).demand.by_pattern
 
+    def note_choice(self, state: str, pattern: Pattern, index: str, rows: int, probes: int) -> None:
+        """Take note of the index that a partition has chosen for searches; rivals are events.
+
+        Parameters
+        ----------
+        state, pattern
+            The state, and the searched columns.
+        index
+            Name of the index.
+        rows, probes
+            Rows of the partition, and searches of the batch.
+
+        """
+        if index == BitAddress.name or (state, pattern, index) in self._rivals:
+            return
+        self._rivals.add((state, pattern, index))
+        self._choices.append(
+            IndexRivalChosen(
+                state=state,
+                pattern=pattern_in_words(pattern, self._state(state).names),
+                rival=index,
+                rows=rows,
+                searches=max(self.expected(state).get(pattern, 0.0), probes),
+            )
+        )
+
     def _bits(self, rows: int) -> int:
         filled = max(rows, 2).bit_length() - 1
         return min(self.options.bits or filled, BITS_MAX)
 
     def tune(self, partitions: Mapping[str, Sequence[Partition]]) -> list[Event]:
         """Select configurations for the states whose assessment is complete, and migrate.
+
+        Returns all decisions since the last call.
 
         Parameters
         ----------
@@ -310,7 +340,7 @@ class Tuner:
 
         """
         began = time.perf_counter()
-        events: list[Event] = []
+        events, self._choices = self._choices, []
         for state in self._schedule.take_due():
             if partitions.get(state) and self._state(state).assessment.requests:
                 events += self._tune_state(state, partitions[state])
@@ -318,14 +348,17 @@ class Tuner:
         return events
 
     def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
-        # Most searches compare rows of the largest partition; the newest may have a few rows.
-        own, largest = self._state(state), max(partitions, key=len)
+        # The newest partition of those with most bits: the newest of all may have a few rows.
+        large = max(reversed(partitions), key=lambda partition: len(partition).bit_length())
+        own = self._state(state)
         assessed = self._assess(own, sum(map(len, partitions)))
-        before, rows = largest.configuration, len(largest)
-        best = self.configuration(state, largest.columns)
+        before, rows = large.configuration, len(large)
+        best = self.configuration(state, large.columns)
+        workload = own.demand.on(rows)
         cost_ms = {
-            configuration: self.options.cost(configuration, own.demand.on(rows), self.costs) / 1e6
-            for configuration in (before, best)
+            # Bits that the values of a column do not fill save nothing.
+            each: self.options.cost(each.within(large.columns.limits), workload, self.costs) / 1e6
+            for each in (before, best)
         }
         if cost_ms[best] >= cost_ms[before]:
             best = own.configurations[self._bits(rows)] = before
@@ -336,6 +369,8 @@ class Tuner:
             "cost_before": cost_ms[before],
             "cost_after": cost_ms[best],
         }
+        if len(before.bits) == 1:
+            return []  # one column has all bits
         events: list[Event] = [IndexAssessed(**assessed, **numbers)]
         if best != before:
             migrated = self._migrate(state, partitions)

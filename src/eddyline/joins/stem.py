@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
+from eddyline.index.bit_address import search_together
 from eddyline.index.index import Index, Pattern, Ranges
 from eddyline.index.partition import NO_DEMAND, Partition
 from eddyline.index.tuner import Tuner
@@ -143,7 +144,7 @@ class SteM:
         self.counts.probes += len(keys[0])
         for first, part in _parts(indexes, pattern, keys):
             codes = [key.codes for key in part]
-            ranges = [index.ranges(pattern, codes) for index in indexes]
+            ranges = search_together(indexes, pattern, codes)
             for begin, end in _slices(ranges, len(part[0])):
                 found = [
                     self._matches(run, index, pattern, part, _cut(given, begin, end), int(base))
@@ -168,7 +169,10 @@ class SteM:
             built_s = partition.build_s
             indexes.append(partition.choose(pattern, probes, demand))
             self.counts.build_s += partition.build_s - built_s
-            self.counts.searches[pattern, indexes[-1].name] += probes
+            chosen = indexes[-1].name
+            self.counts.searches[pattern, chosen] += probes
+            if self.tuner is not None:
+                self.tuner.note_choice(self.name, pattern, chosen, len(run), probes)
         return indexes
 
     def count(self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool) -> IntArray:
@@ -177,8 +181,7 @@ class SteM:
         runs = [run for run in self.runs(with_new) if len(run)]
         indexes = self._choose(runs, pattern, len(keys[0]))
         for first, part in _parts(indexes, pattern, keys):
-            for index in indexes:
-                ranges = index.ranges(pattern, [key.codes for key in part])
+            for ranges in search_together(indexes, pattern, [key.codes for key in part]):
                 np.add.at(counts, ranges.probes + first, ranges.counts)
         return counts
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from eddyline.arrays import Codes
 from eddyline.index import bit_address
-from eddyline.index.bit_address import BITS_MAX, BitAddress, KeyMap
+from eddyline.index.bit_address import BITS_MAX, BitAddress, KeyMap, search_together
 from eddyline.index.bit_map import BitMap, balanced
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.index import Pattern
+from eddyline.index.lazy_hash import LazyHash
 
 MULTIPLIER = np.uint64(0x9E37_79B9_7F4A_7C15)
 PACKAGES = Configuration((5, 2, 3))
@@ -162,6 +163,31 @@ def test_ranges_are_looked_up_in_bounded_parts(monkeypatch: pytest.MonkeyPatch) 
     assert parts.probes.tolist() == whole.probes.tolist()
     assert parts.starts.tolist() == whole.starts.tolist()
     assert parts.counts.tolist() == whole.counts.tolist()
+
+
+def test_partitions_with_the_same_configuration_are_searched_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Section 4.2: bucket ids are computed once for all of them."""
+    same, other = plain_map(Configuration((4, 4))), plain_map(Configuration((6, 2)))
+    parts = [uniform(3_000, 2, seed) for seed in range(4)]
+    indexes = [
+        *[BitAddress(columns, same) for columns in parts[:3]],
+        BitAddress(parts[3], other),
+        LazyHash(parts[0]),
+    ]
+    codes = [parts[0].codes[0][:50], parts[1].codes[1][:50]]
+    expected = [index.ranges((0, 1), codes) for index in indexes]
+    computed = []
+    base = BitAddress.base
+    monkeypatch.setattr(
+        BitAddress, "base", lambda self, *given: computed.append(self) or base(self, *given)
+    )
+    found = search_together(indexes, (0, 1), codes)
+    assert len(computed) == 2
+    for one, two in zip(found, expected, strict=True):
+        assert one.starts.tolist() == two.starts.tolist()
+        assert one.probes.tolist() == two.probes.tolist()
 
 
 def test_too_many_bits_are_refused() -> None:

@@ -12,12 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.index.assessment import SRIA
+from eddyline.index.configuration import Configuration
+from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
+from eddyline.index.schedules import Continuous
+from eddyline.index.tuner import Tuner, TuningOptions
+from eddyline.joins import stem as stem_module
 from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import TIME_COLUMN, Bound, JoinQuery, KeyRef, Role
 from eddyline.joins.run import Run
+from eddyline.joins.stem import SteM
+from eddyline.journal.events import IndexAssessed
 from eddyline.operators.bitmaps import bitmap_of, set_bits, words_for
 from tests.unit.joins import oracle
 from tests.unit.joins.oracle import Row
@@ -154,6 +162,107 @@ def test_equals_a_nested_loop(seed: int) -> None:
     found = run_batches(queries, rows, batches)
     for query in queries:
         assert found[query.slot] == oracle.results(query, rows)
+
+
+def options(migration: Migration, only: str | None, bits: int | None) -> TuningOptions:
+    return TuningOptions(
+        assessment=SRIA,
+        schedule=lambda: Continuous(window_requests=2),
+        migration=migration,
+        bits=bits,
+        only=only,
+    )
+
+
+TUNINGS = {
+    "all partitions migrate": options(MigrateAll(), "bit address", 6),
+    "no partition migrates": options(MigrateNothing(), "bit address", 3),
+    "as many bits as rows": options(MigratePartial(), "bit address", None),
+    "cheapest index": options(MigratePartial(), None, 4),
+    "sorted hashes": options(MigrateNothing(), "sorted hash", None),
+}
+
+
+@pytest.mark.parametrize("name", TUNINGS)
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_tuning_changes_no_result(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    streams, slots, batches = rng.randint(2, 4), rng.randint(1, 3), rng.randint(2, 5)
+    queries = [random_query(rng, slot, streams) for slot in range(slots)]
+    rows = random_rows(rng, streams, slots, batches)
+    join = Join(queries, tuner=Tuner(TUNINGS[name]))
+    found = run_batches(queries, rows, batches, join)
+    for query in queries:
+        assert found[query.slot] == oracle.results(query, rows)
+
+
+def clique(rows: int, seed: int) -> tuple[JoinQuery, dict[int, Run]]:
+    """Return a triangle of streams, each pair joined on columns of its own, and rows."""
+    a, b, c = (Role(stream) for stream in range(3))
+    pairs = [((a, 0), (b, 0)), ((b, 1), (c, 0)), ((c, 1), (a, 1))]
+    equal = tuple(frozenset([KeyRef(*one), KeyRef(*other)]) for one, other in pairs)
+    query = JoinQuery(0, (a, b, c), equal, dict.fromkeys((a, b, c)))
+    rng, one = np.random.default_rng(seed), np.ones((rows, 1), dtype=np.uint64)
+    runs = {}
+    for stream in range(3):
+        columns = [pa.array(rng.integers(0, 100, rows)) for _ in range(KEYS)]
+        payload = pa.record_batch({"number": pa.array(np.arange(rows))})
+        runs[stream] = Run([*map(key_column, columns)], np.zeros(rows, np.int64), {0: one}, payload)
+    return query, runs
+
+
+def test_searches_are_assessed_and_the_journal_says_so() -> None:
+    query, _ = clique(1, 0)
+    tuner = Tuner(TuningOptions(schedule=lambda: Continuous(window_requests=500)))
+    join = Join([query], tuner=tuner)
+    for batch in range(4):
+        join.run(clique(400, batch)[1], lambda found: None)
+    events = join.take_events()
+    assert {e.state for e in events if isinstance(e, IndexAssessed)} == {
+        "stream 0",
+        "stream 1",
+        "stream 2",
+    }
+    assert join.take_events() == []
+    # Rows of one stream know one column of another, pairs of rows know both.
+    searched = {pattern for pattern, _ in join.stems[2].counts.searches}
+    assert {(0,), (1,), (0, 1)} == searched
+    assert sum(tuner.expected("stream 2").values()) > 0
+    new = join.stems[2].old[-1]
+    assert new.configuration == tuner.configuration("stream 2", new.columns)
+
+
+def test_streams_without_join_columns_have_no_index() -> None:
+    roles = (Role(0), Role(1))
+    bound = Bound(KeyRef(roles[0], 0), KeyRef(roles[1], 0), 0)
+    query = JoinQuery(0, roles, (), dict.fromkeys(roles), bounds=(bound,))
+    join, found = Join([query]), []
+    payload = pa.record_batch({"number": pa.array([0, 1])})
+    for stream in (0, 1):
+        one, times = np.ones((2, 1), dtype=np.uint64), np.zeros(2, np.int64)
+        values = [np.array([1.0, 3.0]) + stream]
+        run = Run([], times, {0: one}, payload, compared=values)
+        join.run({stream: run}, lambda results: found.append(len(results)))
+    assert sum(found) == 3
+    assert join.stems[0].partitions() == []
+
+
+def test_many_ranges_are_visited_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search by the low bits of bucket ids walks many ranges: probes come in parts."""
+    found = []
+    for ranges_max in (stem_module.RANGES_MAX, 50):
+        monkeypatch.setattr(stem_module, "RANGES_MAX", ranges_max)
+        run = clique(2_000, 1)[1][0]
+        run.configuration = Configuration((4, 7))
+        stem = SteM([run], tuner=Tuner(TuningOptions(only="bit address")))
+        probes = key_column(pa.array([None, *range(60)]))
+        pairs = [(*map(tuple, pair),) for pair in stem.probe((1,), [probes], with_new=True)]
+        found.append(sorted(p for a, b in pairs for p in zip(a, b, strict=True)))
+        counts = stem.count((1,), [key_column(pa.array(range(60)))], with_new=True)
+        assert (counts >= np.bincount([probe - 1 for probe, _ in found[-1]], minlength=60)).all()
+    assert found[0] == found[1]
+    assert len(found[0]) > 500
 
 
 @pytest.mark.parametrize("many_slots", [70])

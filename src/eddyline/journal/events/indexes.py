@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from eddyline.journal.events.event import Event
 
+#: Shares of searches that differ by less are alike.
+LIKE = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class IndexAssessed(Event):
@@ -36,6 +39,14 @@ class IndexAssessed(Event):
     after: str
     cost_before: float
     cost_after: float
+
+    def is_like(self, other: IndexAssessed) -> bool:
+        """Whether both found the same configurations, and frequencies that hardly differ."""
+        patterns = self.frequencies.keys() | other.frequencies.keys()
+        return (self.before, self.after) == (other.before, other.after) and all(
+            abs(self.frequencies.get(p, 0.0) - other.frequencies.get(p, 0.0)) < LIKE
+            for p in patterns
+        )
 
     def sentence(self) -> str:
         """Return the event as one line for people."""

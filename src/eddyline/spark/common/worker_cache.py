@@ -49,6 +49,10 @@ class WorkerCache(Generic[Key, Value]):
         while len(self._entries) > self._entries_max:
             self._entries.popitem(last=False)
 
+    def drop(self, key: Key) -> None:
+        """Forget a value."""
+        self._entries.pop(key, None)
+
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from eddyline.journal import Event
 from eddyline.journal.events import (
+    IndexAssessed,
+    IndexRivalChosen,
     JoinDealt,
     JoinTaskSkewed,
     ProbeOrderChanged,
@@ -83,6 +85,9 @@ class JoinRunner:
         self._dealt: set[str] = set()
         #: Keys that were reported because most rows of a task have them.
         self._heavy: set[tuple[str, str]] = set()
+        #: By state, the last assessment that was reported, and the rivals of its index that were.
+        self._assessed: dict[str, IndexAssessed] = {}
+        self._rivals: dict[str, set[tuple[str, str]]] = {}
         #: The join state as of the last finished micro-batch.
         self.state = JoinState(folder / "state")
         self.state.apply(map(StateFile.from_dict, containers), ())
@@ -188,13 +193,29 @@ class JoinRunner:
                     )
                 )
 
+    def _is_news(self, event: Event) -> bool:
+        """Whether an event about indexes says more than the last one: each task decides itself."""
+        if isinstance(event, IndexRivalChosen):
+            known = self._rivals.setdefault(event.state, set())
+            is_news = (event.pattern, event.rival) not in known
+            known.add((event.pattern, event.rival))
+            return is_news
+        if isinstance(event, IndexAssessed):
+            before = self._assessed.get(event.state)
+            if before is not None and event.is_like(before):
+                return False
+            self._assessed[event.state] = event
+        return True
+
     def _learn(self, note: JoinNote) -> None:
         """Keep what tasks learnt for the next micro-batch; write changes into the journal."""
         for name, index in note.indexes.items():
             if index.demand.frequencies:
                 self._planner.demands[name] = index.demand
         for plain in note.events:
-            self._note(event_from_dict(plain))
+            event = event_from_dict(plain)
+            if self._is_news(event):
+                self._note(event)
         for role, order in note.orders.items():
             before = self._planner.orders.get(role)
             if before is not None and set(before) == set(order) and before != order:

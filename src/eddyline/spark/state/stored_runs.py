@@ -45,6 +45,8 @@ class StoredRun:
         Its rows, with these columns in the order in which they were written, without lineage.
     lineage
         By occurrence, as it was written.
+    batch
+        The micro-batch that wrote it.
     others
         The rows with other columns, as plans have asked for them; with their indexes.
 
@@ -54,6 +56,7 @@ class StoredRun:
     compared: tuple[str, ...]
     run: Run
     lineage: Mapping[int, Bitmaps]
+    batch: int
     others: dict[tuple[tuple[str, ...], tuple[str, ...]], Run] = field(default_factory=dict)
 
     def with_columns(self, keys: tuple[str, ...], compared: tuple[str, ...]) -> Run:
@@ -122,7 +125,8 @@ def to_section(run: Run, stem: StemLayout, slot_keys: SlotKeys) -> SectionRows:
 
 def remember(folder: pathlib.Path, file: StateFile, stem: StemLayout, run: Run) -> None:
     """Keep a run that this process has just written."""
-    stored = StoredRun(stem.keys, stem.compared, replace(run, lineage={}), run.lineage)
+    rows = replace(run, lineage={})
+    stored = StoredRun(stem.keys, stem.compared, rows, run.lineage, file.batch)
     _sections.put((str(folder), file.name, stem.name), stored)
 
 
@@ -131,6 +135,7 @@ def recall(plan: JoinPlan, task: int, words: int) -> dict[str, dict[int, Run]]:
 
     By name of the container, then by SteM number; containers come in the order of the plan.
     """
+    _forget_unlisted(plan)
     runs: dict[str, dict[int, Run]] = {}
     for file in plan.files.get(task, ()):
         runs[file.name] = {
@@ -147,20 +152,31 @@ def recall(plan: JoinPlan, task: int, words: int) -> dict[str, dict[int, Run]]:
     return runs
 
 
+def _forget_unlisted(plan: JoinPlan) -> None:
+    """Forget the containers of an engine that are merged or expired: memory follows the window.
+
+    Those that tasks of this micro-batch have written are not in its plan yet.
+    """
+    folder, listed = str(plan.state), {file.name for own in plan.files.values() for file in own}
+    for key, stored in _sections:
+        if key[0] == folder and key[1] not in listed and stored.batch < plan.batch:
+            _sections.drop(key)
+
+
 def _stored_run(folder: pathlib.Path, file: StateFile, stem: str) -> StoredRun:
     check_present(folder, file)
     stored = _sections.get((str(folder), file.name, stem))
     if stored is None:
         content = open_container(folder, file)
         for name, section in file.sections.items():
-            found = _from_section(section_of(content, section), section)
+            found = _from_section(section_of(content, section), section, file.batch)
             _sections.put((str(folder), file.name, name), found)
             stored = found if name == stem else stored
     assert stored is not None
     return stored
 
 
-def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
+def _from_section(rows: pa.RecordBatch, section: Section, batch: int) -> StoredRun:
     names = set(rows.schema.names)
     keys = []
     for number in range(len(section.keys)):
@@ -177,7 +193,7 @@ def _from_section(rows: pa.RecordBatch, section: Section) -> StoredRun:
     compared = [rows[f"o{number}"].to_numpy() for number in range(len(section.compared))]
     times_us, configuration = rows[_TIME].to_numpy(), section.configuration
     run = Run(keys, times_us, {}, payload, sequence, compared, configuration)
-    return StoredRun(section.keys, section.compared, run, lineage)
+    return StoredRun(section.keys, section.compared, run, lineage, batch)
 
 
 def _for_plan(

@@ -1,0 +1,194 @@
+"""The tuner: assesses, selects and migrates as its parts say, and writes events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eddyline.index.assessment import SRIA
+from eddyline.index.bit_address import BitAddress
+from eddyline.index.columns import Columns
+from eddyline.index.configuration import Configuration
+from eddyline.index.index import Pattern
+from eddyline.index.lazy_hash import LazyHash
+from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
+from eddyline.index.partition import Partition
+from eddyline.index.schedules import Continuous
+from eddyline.index.tuner import Demand, Tuner, TuningOptions
+from eddyline.journal.events import IndexAssessed, IndexReconfigured, IndexRivalChosen
+
+ROWS = 4_096
+
+
+def columns(count: int = 3, rows: int = ROWS) -> Columns:
+    rng = np.random.default_rng(count)
+    codes = [rng.integers(0, 1 << 64, rows, dtype=np.uint64) for _ in range(count)]
+    return Columns(codes, [None] * count)
+
+
+def continuous(requests: int = 1_000, migration: Migration | None = None) -> Tuner:
+    options = TuningOptions(
+        assessment=SRIA,
+        schedule=lambda: Continuous(window_requests=requests),
+        migration=migration or MigrateNothing(),
+    )
+    return Tuner(options)
+
+
+def tune(tuner: Tuner, partitions: list[Partition], searches: dict[Pattern, int]) -> list[object]:
+    tuner.arrived("S", sum(map(len, partitions)))
+    for pattern, requests in searches.items():
+        tuner.record("S", pattern, requests)
+    return list(tuner.tune({"S": partitions}))
+
+
+def test_bits_go_to_the_columns_that_are_searched() -> None:
+    tuner = continuous()
+    partitions = [Partition(columns(), tuner.configuration("S", columns()))]
+    assert partitions[0].configuration.bits == (4, 4, 4)
+    tuner.name_columns("S", ["room", "floor", "mote"])
+    assessed, changed = tune(tuner, partitions, {(1,): 900, (0, 1): 100})
+    assert isinstance(assessed, IndexAssessed)
+    assert isinstance(changed, IndexReconfigured)
+    assert assessed.frequencies == {"floor": 0.9, "room, floor": 0.1}
+    assert (assessed.requests, assessed.entries) == (1_000, 2)
+    assert changed.before == "room:4 floor:4 mote:4"
+    assert changed.after.startswith("floor:")
+    assert changed.cost_after < changed.cost_before
+    bits = tuner.configuration("S", columns()).bits
+    assert bits[1] >= 10
+    assert bits[2] == 0
+
+
+def test_partitions_keep_what_they_were_written_with() -> None:
+    tuner = continuous(migration=MigrateNothing())
+    partitions = [Partition(columns(), Configuration((12, 0, 0))) for _ in range(3)]
+    changed = tune(tuner, partitions, {(2,): 1_000})[-1]
+    assert isinstance(changed, IndexReconfigured)
+    assert (changed.partitions, changed.migrated) == (3, 0)
+    assert {own.configuration.bits for own in partitions} == {(12, 0, 0)}
+
+
+def test_migration_of_all_partitions() -> None:
+    tuner = continuous(migration=MigrateAll())
+    partitions = [Partition(columns(), Configuration((12, 0, 0))) for _ in range(3)]
+    changed = tune(tuner, partitions, {(2,): 1_000})[-1]
+    assert isinstance(changed, IndexReconfigured)
+    assert changed.migrated == 3
+    assert {own.configuration.bits[2] for own in partitions} == {12}
+
+
+def test_partial_migration_weighs_the_searches_to_come() -> None:
+    """Few searches per arrival: only the newest partitions will be searched often enough."""
+    migrated = {}
+    for requests in (1, 1_000):
+        tuner = continuous(requests, MigratePartial())
+        partitions = [Partition(columns(), Configuration((12, 0, 0))) for _ in range(8)]
+        changed = tune(tuner, partitions, {(2,): requests})[-1]
+        assert isinstance(changed, IndexReconfigured)
+        migrated[requests] = [own.configuration.bits[2] == 12 for own in partitions]
+    assert migrated[1_000] == [True] * 8
+    assert migrated[1] == sorted(migrated[1])
+    assert not migrated[1][0]
+
+
+def test_a_configuration_that_is_best_stays() -> None:
+    tuner = continuous()
+    partitions = [Partition(columns(), Configuration((0, 12, 0)))]
+    (assessed,) = tune(tuner, partitions, {(1,): 1_000})
+    assert isinstance(assessed, IndexAssessed)
+    assert assessed.before == assessed.after
+    assert tuner.configuration("S", columns()).bits == (0, 12, 0)
+
+
+def test_nothing_is_tuned_before_an_assessment_is_complete() -> None:
+    tuner = continuous()
+    assert tune(tuner, [Partition(columns(), Configuration((4, 4, 4)))], {(1,): 999}) == []
+    assert tuner.configuration("S", columns()).bits == (4, 4, 4)
+
+
+def test_one_column_has_all_bits_and_no_events() -> None:
+    tuner = continuous()
+    partition = Partition(columns(1), tuner.configuration("S", columns(1)))
+    assert partition.configuration.bits == (12,)
+    assert tune(tuner, [partition], {(0,): 1_000}) == []
+
+
+def test_no_column_gets_more_bits_than_its_values_fill() -> None:
+    tuner = continuous()
+    few = columns()
+    few.codes[1][:] = few.codes[1][:4].repeat(ROWS // 4)
+    partitions = [Partition(few, Configuration((4, 4, 4)))]
+    tune(tuner, partitions, {(1,): 1_000})
+    assert tuner.configuration("S", few).bits[1] == 2
+
+
+def test_a_constant_column_gets_no_bits() -> None:
+    constant = columns()
+    constant.codes[0][:] = 7
+    assert continuous().configuration("S", constant).bits == (0, 6, 6)
+
+
+def test_searches_that_a_row_meets_follow_from_requests_and_arrivals() -> None:
+    tuner = continuous()
+    partitions = [Partition(columns(), Configuration((4, 4, 4))) for _ in range(2)]
+    tune(tuner, partitions, {(1,): 1_000})
+    # 1,000 requests while 8,192 rows arrived, and 8,192 rows are stored.
+    assert tuner.expected("S")[(1,)] == pytest.approx(1_000)
+
+
+def test_what_was_assessed_before_is_a_start() -> None:
+    tuner = Tuner()
+    tuner.begin_with("S", Demand({(2,): 1.0}, 10_000.0))
+    assert tuner.configuration("S", columns()).bits == (0, 0, 12)
+    assert tuner.expected("S") == {(2,): 10_000.0}
+
+
+def test_states_are_tuned_apart() -> None:
+    tuner = continuous()
+    partitions = {name: [Partition(columns(), Configuration((4, 4, 4)))] for name in "AB"}
+    for name, pattern in (("A", (0,)), ("B", (2,))):
+        tuner.arrived(name, ROWS)
+        tuner.record(name, pattern, 1_000)
+    events = tuner.tune(partitions)
+    assert {e.state for e in events if isinstance(e, IndexReconfigured)} == {"A", "B"}
+    assert tuner.configuration("A", columns()).bits[0] == 12
+    assert tuner.configuration("B", columns()).bits[2] == 12
+
+
+def test_a_rival_is_an_event_once() -> None:
+    tuner = continuous()
+    for index in (LazyHash.name, LazyHash.name, BitAddress.name):
+        tuner.note_choice("S", (0, 1), index, ROWS, 70)
+    (event,) = tuner.tune({})
+    assert isinstance(event, IndexRivalChosen)
+    assert (event.pattern, event.rival, event.rows, event.searches) == (
+        "#1, #2",
+        "sorted hash",
+        ROWS,
+        70,
+    )
+    assert tuner.tune({}) == []
+
+
+def test_more_columns_than_bits() -> None:
+    tuner = continuous()
+    few = columns(8, rows=16)
+    assert tuner.configuration("S", few).total == 4
+    partitions = [Partition(few, tuner.configuration("S", few))]
+    tune(tuner, partitions, {(7,): 1_000})
+    assert tuner.configuration("S", few).bits[7] > 0
+
+
+def test_the_papers_settings() -> None:
+    options = TuningOptions.paper(error=0.1, threshold=0.15, bits=12)
+    tuner = Tuner(options)
+    assert tuner.configuration("S", columns()).total == 12
+    assert isinstance(options.migration, MigrateNothing)
+    assert options.only == BitAddress.name
+
+
+def test_the_time_that_tuning_takes_is_counted() -> None:
+    tuner = continuous()
+    tune(tuner, [Partition(columns(), Configuration((4, 4, 4)))], {(1,): 1_000})
+    assert tuner.busy_s > 0

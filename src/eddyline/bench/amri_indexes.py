@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,9 @@ from eddyline.index.tuner import Tuner
 
 #: All access patterns of three columns.
 PATTERNS: list[Pattern] = [p for size in (1, 2, 3) for p in itertools.combinations(range(3), size)]
+
+#: Seconds that a timed run should take at least: a batch is repeated.
+RUN_S = 0.005
 
 
 def make_columns(rng: np.random.Generator, rows: int, columns: int = 3) -> Columns:
@@ -183,7 +187,9 @@ def _time_all(
     engine: Callable[[], object],
     rivals: dict[str, Callable[[], object]],
 ) -> None:
-    times = 1 if len(codes[0]) > 10_000 else 5
+    began = time.perf_counter()
+    engine()
+    times = max(1, int(RUN_S / (time.perf_counter() - began)))
     variants = {"engine": engine, "engine again": engine, **rivals}
     repeated = {name: functools.partial(_repeat, run, times) for name, run in variants.items()}
     label = f"{_label(columns, pattern, codes)}, {when}"

@@ -9,7 +9,9 @@ import functools
 from collections.abc import Callable
 
 from eddyline.bench import amri_figures as figures
-from eddyline.bench import amri_indexes as indexes
+from eddyline.bench.amri_bits import all_bits, tuple_by_tuple
+from eddyline.bench.amri_indexes import build, memory
+from eddyline.bench.amri_probe import probe
 from eddyline.bench.amri_tracking import tracking
 from eddyline.bench.amri_wide import wide
 from eddyline.bench.harness import Bench
@@ -23,13 +25,13 @@ def run(bench: Bench) -> None:
         "migration": figures.migrations,
         "hashes": figures.hash_counts,
         "rivals": figures.rivals,
-        "bits": figures.all_bits,
-        "tuples": figures.tuple_by_tuple,
+        "bits": all_bits,
+        "tuples": tuple_by_tuple,
         "paths": figures.paths,
         "tracking": tracking,
-        "memory": indexes.memory,
-        "probe": indexes.probe,
-        "build": indexes.build,
+        "memory": memory,
+        "probe": probe,
+        "build": build,
         "wide": wide,
     }
     if bench.data is not None:

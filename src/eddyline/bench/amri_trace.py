@@ -66,10 +66,8 @@ class Trace:
         The rows.
     steps
         In the order of arrival.
-    chosen_requests, chosen_rows
-        Searches of tuples along the path that the router chose, and the number of these tuples.
-    explored_requests, explored_rows
-        The same for tuples along other paths.
+    chosen_requests, explored_requests
+        Searches of tuples along the path that the router chose, and along other paths.
 
     """
 
@@ -78,9 +76,7 @@ class Trace:
     window_rows: int = WINDOW_ROWS
     steps: list[Step] = field(default_factory=list)
     chosen_requests: int = 0
-    chosen_rows: int = 0
     explored_requests: int = 0
-    explored_rows: int = 0
 
     @property
     def results(self) -> int:
@@ -182,10 +178,8 @@ class Joiner:
             requests = sum(map(len, made))
             if path == best:
                 self.trace.chosen_requests += requests
-                self.trace.chosen_rows += len(own)
             else:
                 self.trace.explored_requests += requests
-                self.trace.explored_rows += len(own)
             if self.collect is not None:
                 self.collect(found)
         return Step(arrival, searches, results)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
 from eddyline.index.bit_address import search_together
 from eddyline.index.index import Index, Pattern, Ranges
+from eddyline.index.ordered_bits import Limits
 from eddyline.index.partition import NO_DEMAND, Partition
 from eddyline.index.tuner import Tuner
 from eddyline.joins.arrivals import ArrivalClock
@@ -33,6 +34,8 @@ from eddyline.joins.run import Run
 CANDIDATES_MAX = 1 << 17
 #: Ranges of positions that a batch of probes visits at once.
 RANGES_MAX = 1 << 20
+#: Candidates of a probe by one compared column from which a second one is used too.
+ORDERED_MIN = 32
 
 
 @dataclass
@@ -186,34 +189,34 @@ class SteM:
         return counts
 
     def between(
-        self, column: int, low: FloatArray, high: FloatArray, with_new: bool
+        self, limits: Mapping[int, Limits], with_new: bool
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield probe positions and ids of rows with a value in an interval, in slices.
+        """Yield probe positions and ids of rows within intervals, in slices; and of some others.
 
         Parameters
         ----------
-        column
-            A compared column.
-        low, high
-            The interval of each probe, inclusive.
+        limits
+            By compared column, the interval of each probe; the most selective ones come first.
         with_new
             Whether rows of this micro-batch count.
 
         """
         runs = [run for run in self.runs(with_new) if len(run)]
         bases = np.cumsum([0, *map(len, runs)])
-        ranges = [run.sorted_values(column).ranges(low, high) for run in runs]
-        self.counts.probes += len(low)
-        for begin, end in _slices(ranges, len(low)):
+        probes = len(next(iter(limits.values())).low)
+        self.counts.probes += probes
+        parts = [_within(run, limits) for run in runs]
+        ranges, rows = [own for own, _ in parts], [own for _, own in parts]
+        for begin, end in _slices(ranges, probes):
             found = []
-            for run, given, base in zip(runs, ranges, bases, strict=False):
-                probes, positions = _cut(given, begin, end).expand()
-                found.append((probes, run.sorted_values(column).rows[positions] + base))
-            ids = np.concatenate([np.zeros(0, np.int64), *[rows for _, rows in found]])
+            for given, own, base in zip(ranges, rows, bases, strict=False):
+                positions = _cut(given, begin, end).expand()
+                found.append((positions[0], own[positions[1]] + base))
+            ids = np.concatenate([np.zeros(0, np.int64), *[own for _, own in found]])
             self.counts.candidates += len(ids)
             self.counts.matches += len(ids)
             if len(ids):
-                yield np.concatenate([probes for probes, _ in found]), ids
+                yield np.concatenate([own for own, _ in found]), ids
 
     def every_row(self, probes: int, with_new: bool) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield all rows for every probe, in slices of bounded size."""
@@ -327,6 +330,23 @@ def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:
     if not masks:
         return None
     return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def _within(run: Run, limits: Mapping[int, Limits]) -> tuple[Ranges, IntArray]:
+    """Return ranges of positions in an ordered index of a run, and the rows at its positions.
+
+    One sorted column serves the first interval exactly. Where that leaves many candidates and
+    there is another interval, bits of both columns leave fewer.
+    """
+    first, *others = limits
+    index = run.sorted_values(first)
+    ranges = index.ranges(*limits[first])
+    probes = len(limits[first].low)
+    if others and ranges.counts.sum() > ORDERED_MIN * probes:
+        both = run.ordered_bits(first, others[0])
+        if both.ranges_per_probe(limits[first]).sum() <= RANGES_MAX:
+            return both.ranges(limits[first], limits[others[0]]), both.rows
+    return ranges, index.rows
 
 
 def _parts(

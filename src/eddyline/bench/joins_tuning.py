@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from eddyline.bench.harness import Bench, local_spark, ratio
 from eddyline.index.schedules import Triggered
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.spark.engine.join_planner import JoinPlanner
 
 STREAMS = 4

@@ -19,7 +19,7 @@ def found(index: OrderedBits, first: Limits, second: Limits) -> list[tuple[int, 
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([np.nan, np.inf, -np.inf]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(VALUES, VALUES), max_size=40),
     st.lists(st.tuples(VALUES, VALUES, VALUES, VALUES), min_size=1, max_size=8),

@@ -16,8 +16,9 @@ from eddyline.index.assessment import SRIA
 from eddyline.index.configuration import Configuration
 from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
 from eddyline.index.schedules import Continuous
-from eddyline.index.tuner import Tuner, TuningOptions
-from eddyline.joins import stem as stem_module
+from eddyline.index.tuner import Tuner
+from eddyline.index.tuning_options import TuningOptions
+from eddyline.joins import searches
 from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
@@ -152,7 +153,7 @@ def random_rows(rng: random.Random, streams: int, slots: int, batches: int) -> d
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**9))
 def test_equals_a_nested_loop(seed: int) -> None:
     rng = random.Random(seed)
@@ -184,7 +185,7 @@ TUNINGS = {
 
 
 @pytest.mark.parametrize("name", TUNINGS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**9))
 def test_tuning_changes_no_result(name: str, seed: int) -> None:
     rng = random.Random(seed)
@@ -251,8 +252,8 @@ def test_streams_without_join_columns_have_no_index() -> None:
 def test_many_ranges_are_visited_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search by the low bits of bucket ids walks many ranges: probes come in parts."""
     found = []
-    for ranges_max in (stem_module.RANGES_MAX, 50):
-        monkeypatch.setattr(stem_module, "RANGES_MAX", ranges_max)
+    for ranges_max in (searches.RANGES_MAX, 50):
+        monkeypatch.setattr(searches, "RANGES_MAX", ranges_max)
         run = clique(2_000, 1)[1][0]
         run.configuration = Configuration((4, 7))
         stem = SteM([run], tuner=Tuner(TuningOptions(only="bit address")))
@@ -276,7 +277,7 @@ def test_more_queries_than_bits_in_a_word(many_slots: int) -> None:
         assert found[query.slot] == oracle.results(query, rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**9))
 def test_ordered_bits_change_no_result(seed: int) -> None:
     """Streams that comparisons alone link; a second interval is used for the fewest candidates."""
@@ -287,7 +288,7 @@ def test_ordered_bits_change_no_result(seed: int) -> None:
     ]
     rows = random_rows(rng, len(roles), 1, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stem_module, "ORDERED_MIN", -1)
+        patch.setattr(searches, "ORDERED_MIN", -1)
         found = run_batches(queries, rows, 3)
     assert found[0] == oracle.results(queries[0], rows)
 

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+# A loaded machine is no reason for a test to fail.
+settings.register_profile("eddyline", deadline=None)
+settings.load_profile("eddyline")
 os.environ["PYSPARK_PYTHON"] = sys.executable
 SPARK_TESTS = pathlib.Path(__file__).parent / "tests" / "spark"
 

@@ -10,7 +10,7 @@ from eddyline.bench.amri_methods import BitAddressMethod, HashMethod
 from eddyline.bench.amri_trace import trace_of
 from eddyline.bench.amri_work import IndexMethod, execute, replay
 from eddyline.bench.harness import Bench
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 
 #: Bits of a bucket id.
 ALL_BITS = (8, 10, 12, 14, 16)

@@ -11,7 +11,7 @@ from eddyline.bench.amri_trace import EXPLORED_SHARE, Trace, trace_of
 from eddyline.bench.amri_work import Replay, replay
 from eddyline.bench.harness import Bench
 from eddyline.index.schedules import Hybrid, Schedule
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 
 #: Bits of a bucket id: as many as 2,500 rows fill.
 BITS = 11

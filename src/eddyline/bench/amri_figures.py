@@ -29,7 +29,7 @@ from eddyline.bench.harness import Bench
 from eddyline.index.assessment import CDIA, CSRIA, DIA, SRIA, Assessment
 from eddyline.index.migration import MIGRATIONS
 from eddyline.index.schedules import Continuous, Hybrid, Periodic, Schedule, Triggered
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 
 #: Rows of a phase that lasts four windows, unlike the paper's.
 LONG_PHASE_ROWS = 4 * WINDOW_ROWS

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from eddyline.bench.harness import Bench, mean_of, ratio
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.index import Index, Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.rivals import HashIndices
 
 #: All access patterns of three columns.

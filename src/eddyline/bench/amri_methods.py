@@ -11,13 +11,15 @@ from eddyline.bench.amri_work import IndexMethod, Work
 from eddyline.index.assessment import SRIA
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
+from eddyline.index.demand import Demand
 from eddyline.index.index import Index, Pattern
 from eddyline.index.partition import Partition
 from eddyline.index.rivals import AdaptiveHash, HashIndices, most_frequent
 from eddyline.index.schedules import Schedule
 from eddyline.index.selection import configurations
 from eddyline.index.time_partitions import TimePartition
-from eddyline.index.tuner import Demand, Tuner, TuningOptions
+from eddyline.index.tuner import Tuner
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.journal.events import IndexAssessed
 
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 from eddyline.arrays import Codes, IntArray
 from eddyline.bench.amri_indexes import even, make_columns
 from eddyline.bench.harness import Bench, mean_of, ratio
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.index import Index, Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.partition import Partition
 from eddyline.index.rivals import BatchJoin

@@ -19,10 +19,12 @@ from eddyline.bench.harness import Bench
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import DEFAULT_COSTS, dependent_cost
+from eddyline.index.demand import Demand
 from eddyline.index.index import Pattern
 from eddyline.index.partition import Partition
 from eddyline.index.selection import select
-from eddyline.index.tuner import Demand, Tuner, TuningOptions
+from eddyline.index.tuner import Tuner
+from eddyline.index.tuning_options import TuningOptions
 
 #: Rows of a partition, of the window, and of a batch; searches of a batch.
 PARTITION_ROWS, WINDOW_ROWS, BATCH_ROWS, BATCH_SEARCHES = 2_500, 10_000, 500, 2_000

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.arrays import BoolArray, Codes, IntArray
-from eddyline.index.bit_map import BitMap, balanced
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.index import Index, Pattern, Ranges
+from eddyline.index.key_map import KeyMap
 from eddyline.index.sorted_hash import radix_argsort
 
 #: Most bits of a bucket id.
@@ -34,46 +34,6 @@ LOW_BITS_MAX = 16
 RANGES_MAX = 1 << 18
 #: What the visit to one more range costs, in comparisons of rows.
 VISIT_COMPARISONS = 2.0
-
-
-@dataclass(frozen=True)
-class KeyMap:
-    """A configuration, and how each column's values become its bits.
-
-    Parameters
-    ----------
-    configuration
-        Bits of each column.
-    maps
-        For each column, from codes to cells.
-
-    Examples
-    --------
-    >>> key_map = KeyMap(Configuration((1, 2)), (BitMap(1), BitMap(2)))
-    >>> codes = [np.array([1 << 63], dtype=np.uint64), np.array([3 << 62], dtype=np.uint64)]
-    >>> [bin(address) for address in key_map.addresses(codes)]
-    ['0b111']
-
-    """
-
-    configuration: Configuration
-    maps: tuple[BitMap, ...]
-
-    @classmethod
-    def of(cls, configuration: Configuration, columns: Columns) -> KeyMap:
-        """Return the map of a configuration that fills buckets of some rows evenly."""
-        pairs = zip(columns.codes, configuration.bits, strict=True)
-        return cls(configuration, tuple(balanced(codes, bits) for codes, bits in pairs))
-
-    def addresses(self, codes: Sequence[Codes]) -> IntArray:
-        """Return the bucket id of each row, from the codes of all its columns."""
-        address = np.zeros(len(codes[0]), dtype=np.int64)
-        for column in self.configuration.order:
-            bit_map = self.maps[column]
-            if bit_map.bits:
-                address <<= bit_map.bits
-                address |= bit_map.cells(codes[column])
-        return address
 
 
 @dataclass(frozen=True)
@@ -112,6 +72,7 @@ class BitAddress(Index):
 
     >>> cells = {5: 0b00111, 2: 0b11, 3: 0b010}
     >>> codes = [np.array([cell << 64 - bits], np.uint64) for bits, cell in cells.items()]
+    >>> from eddyline.index.bit_map import BitMap
     >>> key_map = KeyMap(Configuration((5, 2, 3)), (BitMap(5), BitMap(2), BitMap(3)))
     >>> key_map.addresses(codes).tolist()
     [250]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.bit_map import BitMap
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import UnitCosts
 from eddyline.index.index import Index, Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals.batch_join import BatchJoin
 from eddyline.index.sorted_hash import SortedHash

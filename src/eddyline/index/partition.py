@@ -16,11 +16,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
 from eddyline.index.index import Index, Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals.batch_join import BatchJoin
 

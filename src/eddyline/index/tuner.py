@@ -12,135 +12,24 @@ Works et al., Adaptive Multi-Route Index, 2013, sections 5 to 8.
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eddyline.index.assessment import CDIA, Assessment
+from eddyline.index.assessment import Assessment
 from eddyline.index.bit_address import BITS_MAX, BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
-from eddyline.index.cost import (
-    DEFAULT_COSTS,
-    Cost,
-    UnitCosts,
-    Workload,
-    dependent_cost,
-    paper_cost,
-)
+from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
+from eddyline.index.demand import Demand
 from eddyline.index.index import Pattern
-from eddyline.index.migration import MigrateNothing, MigratePartial, Migration, PartitionUse
+from eddyline.index.migration import PartitionUse
 from eddyline.index.partition import Partition
-from eddyline.index.schedules import Continuous, Hybrid, Schedule
 from eddyline.index.selection import select
+from eddyline.index.tuning_options import TuningOptions
+from eddyline.index.words import bits_in_words, pattern_in_words
 from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured, IndexRivalChosen
-
-#: Default bounds of the assessment. A pattern that it merges away is a search of all rows: with
-#: the paper's threshold of 0.1, a tenth of the searches would cost more than all others.
-ERROR, THRESHOLD = 0.0005, 0.001
-#: Default searches of a state from one selection to the next. A state that serves batches counts a
-#: whole batch at once, so counting all the time costs nothing, and a batch with new patterns should
-#: not wait for its turn.
-WINDOW_REQUESTS = 2_000
-
-
-def default_assessment() -> Assessment:
-    """Return the assessment of a state."""
-    return CDIA(ERROR, THRESHOLD)
-
-
-def default_schedule() -> Schedule:
-    """Return the schedule of all states."""
-    return Continuous(WINDOW_REQUESTS)
-
-
-@dataclass(frozen=True)
-class TuningOptions:
-    """Parameters of the tuning; the defaults are what won in `eddyline bench amri`.
-
-    Parameters
-    ----------
-    assessment, schedule
-        Make the assessment of a state, and the schedule of all states.
-    migration
-        Chooses the partitions that are indexed again.
-    cost
-        What selection minimises.
-    bits
-        Bits of bucket ids; None for as many as the rows of a partition fill.
-    only
-        Name of the only index that partitions use; None for the cheapest.
-
-    """
-
-    assessment: Callable[[], Assessment] = default_assessment
-    schedule: Callable[[], Schedule] = default_schedule
-    migration: Migration = field(default_factory=MigratePartial)
-    cost: Cost = dependent_cost
-    bits: int | None = None
-    only: str | None = None
-
-    @classmethod
-    def paper(
-        cls,
-        error: float = 0.05,
-        threshold: float = 0.1,
-        period_requests: int = 60_000,
-        trigger_requests: int = 100_000,
-        bits: int = BITS_MAX,
-    ) -> TuningOptions:
-        """Return the settings of the paper.
-
-        Parameters
-        ----------
-        error, threshold
-            δ and θ: 0.05 and 0.1 in fig 8, 0.1 and 0.15 in figs 9 and 10.
-        period_requests, trigger_requests
-            60,000 and 100,000 in fig 8, 40,000 and 80,000 in figs 9 and 10.
-        bits
-            64 in the paper; here at most `BITS_MAX`.
-
-        """
-        return cls(
-            lambda: CDIA(error, threshold, "highest_count"),
-            lambda: Hybrid.paper(period_requests, trigger_requests),
-            MigrateNothing(),
-            paper_cost,
-            bits,
-            BitAddress.name,
-        )
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What searches a state serves, as an assessment found it.
-
-    Parameters
-    ----------
-    frequencies
-        Share of the searches by access pattern; empty if nothing is known.
-    searches
-        Searches that a stored row meets until it expires.
-
-    """
-
-    frequencies: Mapping[Pattern, float] = field(default_factory=dict)
-    searches: float = 0.0
-
-    @functools.cached_property
-    def by_pattern(self) -> Mapping[Pattern, float]:
-        """Searches by each pattern that a stored row meets until it expires."""
-        return {pattern: self.searches * share for pattern, share in self.frequencies.items()}
-
-    def on(self, rows: int) -> Workload:
-        """Return the workload of a partition of so many rows, from its arrival to its end."""
-        return Workload(self.frequencies, self.searches, rows, 1.0)
-
-    def one_search(self, rows: int) -> Workload:
-        """Return the workload of one search of so many rows."""
-        return Workload(self.frequencies, 1.0, 1.0, rows)
 
 
 @dataclass
@@ -163,38 +52,11 @@ class _State:
     """
 
     assessment: Assessment
-    demand: Demand = Demand()
+    demand: Demand = field(default_factory=Demand)
     arrivals: int = 0
     requests: int = 0
     configurations: dict[int, Configuration] = field(default_factory=dict)
     names: Sequence[str] = ()
-
-
-def pattern_in_words(pattern: Pattern, names: Sequence[str] = ()) -> str:
-    """Return an access pattern in words.
-
-    Examples
-    --------
-    >>> pattern_in_words((0, 2)), pattern_in_words((1,), ["room", "floor"])
-    ('#1, #3', 'floor')
-
-    """
-    words = [names[column] if names else f"#{column + 1}" for column in pattern]
-    return ", ".join(words) or "no column"
-
-
-def bits_in_words(configuration: Configuration, names: Sequence[str] = ()) -> str:
-    """Return a configuration in words: the columns with their bits, high ones first.
-
-    Examples
-    --------
-    >>> bits_in_words(Configuration((2, 0, 5), (2, 0, 1)), ["room", "floor", "mote"])
-    'mote:5 room:2'
-
-    """
-    bits = configuration.bits
-    words = [f"{pattern_in_words((c,), names)}:{bits[c]}" for c in configuration.order if bits[c]]
-    return " ".join(words) or "no bits"
 
 
 class Tuner:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eddyline.arrays import Bitmap, BoolArray, FloatArray
+from eddyline.index.ordered_bits import Limits
 from eddyline.joins.plan import Bound, JoinQuery, KeyRef, Role
 from eddyline.operators.bitmaps import bitmap_of
 
@@ -87,20 +88,20 @@ class Interval(NamedTuple):
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]
 
-    def limits(self, column: Column, count: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, column: Column, count: int) -> Limits:
         """Return the smallest and the largest value for each of some combinations."""
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
         for bound in self.above:
             high = np.minimum(high, highest(bound, column(bound.high)))
         for bound in self.below:
             low = np.maximum(low, lowest(bound, column(bound.low)))
-        return low, high
+        return Limits(low, high)
 
 
-def interval(query: JoinQuery, role: Role, filled: Mapping[Role, object]) -> Interval | None:
-    """Return by which column a role can be searched, given filled ones; None if by none.
+def intervals(query: JoinQuery, role: Role, filled: Mapping[Role, object]) -> list[Interval]:
+    """Return by which columns a role can be searched, given filled ones.
 
-    The column with most bounds is taken.
+    Columns that are bounded from above and from below come first.
     """
     above: dict[int, list[Bound]] = {}
     below: dict[int, list[Bound]] = {}
@@ -109,8 +110,5 @@ def interval(query: JoinQuery, role: Role, filled: Mapping[Role, object]) -> Int
             above.setdefault(bound.low.column, []).append(bound)
         if bound.high.role == role and bound.low.role in filled:
             below.setdefault(bound.high.column, []).append(bound)
-    columns = sorted({*above, *below})
-    if not columns:
-        return None
-    best = max(columns, key=lambda own: ((own in above) + (own in below), -own))
-    return Interval(best, tuple(above.get(best, ())), tuple(below.get(best, ())))
+    columns = sorted({*above, *below}, key=lambda own: (-((own in above) + (own in below)), own))
+    return [Interval(own, tuple(above.get(own, ())), tuple(below.get(own, ()))) for own in columns]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eddyline.arrays import IntArray
-from eddyline.joins.bounds import Column, admits, bounds_of, interval
+from eddyline.joins.bounds import Column, admits, bounds_of, intervals
 from eddyline.joins.combinations import Combinations, RowBlock, any_bit
 from eddyline.joins.join_tree import largest_window
 from eddyline.joins.keys import KeyColumn
@@ -113,7 +113,7 @@ class CyclicProbing:
             query = self.queries[0]
             left = [role for role in self._roles if role not in bound]
             steps = [Step(role, query.bindings(role, bound)) for role in left]
-            searched = [step for step in steps if interval(query, step.role, dict.fromkeys(bound))]
+            searched = [step for step in steps if intervals(query, step.role, dict.fromkeys(bound))]
             with_keys = [step for step in steps if step.bindings]
             self._steps[bound] = with_keys or searched[:1] or steps[:1]
         return self._steps[bound]
@@ -129,9 +129,10 @@ class CyclicProbing:
         with_new = step.role < self.root
         if step.bindings:
             found = stem.probe(step.pattern, _searched(step, tuples), with_new)
-        elif (searched := interval(self.queries[0], step.role, tuples.ids)) is not None:
-            limits = searched.limits(_values(tuples, stems), len(tuples))
-            found = stem.between(searched.column, *limits, with_new)
+        elif searched := intervals(self.queries[0], step.role, tuples.ids):
+            values = _values(tuples, stems)
+            limits = {own.column: own.limits(values, len(tuples)) for own in searched}
+            found = stem.between(limits, with_new)
         else:
             found = stem.every_row(len(tuples), with_new)
         bounds = bounds_of(self.queries[:1], step.role, tuples.ids, self.words)

@@ -12,6 +12,7 @@ from eddyline.arrays import Bitmaps, FloatArray, IntArray
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
+from eddyline.index.ordered_bits import OrderedBits
 from eddyline.index.partition import Partition
 from eddyline.index.sorted_values import SortedValues
 from eddyline.joins.arrivals import UNCOUNTED
@@ -53,6 +54,7 @@ class Run:
     #: At most one; shared by runs that differ in their lineage alone.
     _partitions: list[Partition] = field(default_factory=list)
     _sorted: dict[int, SortedValues] = field(default_factory=dict)
+    _ordered: dict[tuple[int, int], OrderedBits] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times_us)
@@ -89,6 +91,13 @@ class Run:
             self._sorted[column] = SortedValues(self.values(column))
         return self._sorted[column]
 
+    def ordered_bits(self, first: int, second: int) -> OrderedBits:
+        """Return the ordered index over two compared columns, built when first asked for."""
+        if (first, second) not in self._ordered:
+            index = OrderedBits(self.values(first), self.values(second))
+            self._ordered[first, second] = index
+        return self._ordered[first, second]
+
     def sequence_numbers(self) -> IntArray:
         """Return the sequence number of each row; `UNCOUNTED` if nothing counted them."""
         return np.full(len(self), UNCOUNTED) if self.sequence is None else self.sequence
@@ -103,4 +112,5 @@ class Run:
     def index_bytes(self) -> int:
         """Memory that the indexes built so far take."""
         ordered = sum(index.bytes for index in self._sorted.values())
+        ordered += sum(index.bytes for index in self._ordered.values())
         return ordered + sum(partition.bytes for partition in self._partitions)

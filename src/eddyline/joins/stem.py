@@ -24,15 +24,20 @@ from numpy.typing import NDArray
 from eddyline.arrays import Bitmaps, FloatArray, IntArray
 from eddyline.index.bit_address import search_together
 from eddyline.index.index import Index, Pattern, Ranges
+from eddyline.index.ordered_bits import Limits
 from eddyline.index.partition import NO_DEMAND, Partition
 from eddyline.index.tuner import Tuner
 from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.keys import KeyColumn, concat_keys
 from eddyline.joins.run import Run
-
-CANDIDATES_MAX = 1 << 17
-#: Ranges of positions that a batch of probes visits at once.
-RANGES_MAX = 1 << 20
+from eddyline.joins.searches import (
+    CANDIDATES_MAX,
+    cut,
+    in_parts,
+    in_slices,
+    valid_probes,
+    within,
+)
 
 
 @dataclass
@@ -137,17 +142,17 @@ class SteM:
         bases = np.cumsum([0, *map(len, runs)])
         if not runs or not len(keys[0]):
             return
-        valid = _valid_probes(keys)
+        valid = valid_probes(keys)
         if valid is not None:
             keys = [key.take(valid) for key in keys]
         indexes = self._choose(runs, pattern, len(keys[0]))
         self.counts.probes += len(keys[0])
-        for first, part in _parts(indexes, pattern, keys):
+        for first, part in in_parts(indexes, pattern, keys):
             codes = [key.codes for key in part]
             ranges = search_together(indexes, pattern, codes)
-            for begin, end in _slices(ranges, len(part[0])):
+            for begin, end in in_slices(ranges, len(part[0])):
                 found = [
-                    self._matches(run, index, pattern, part, _cut(given, begin, end), int(base))
+                    self._matches(run, index, pattern, part, cut(given, begin, end), int(base))
                     for run, index, given, base in zip(runs, indexes, ranges, bases, strict=False)
                 ]
                 probes = np.concatenate([one for one, _ in found])
@@ -180,40 +185,40 @@ class SteM:
         counts = np.zeros(len(keys[0]), dtype=np.int64)
         runs = [run for run in self.runs(with_new) if len(run)]
         indexes = self._choose(runs, pattern, len(keys[0]))
-        for first, part in _parts(indexes, pattern, keys):
+        for first, part in in_parts(indexes, pattern, keys):
             for ranges in search_together(indexes, pattern, [key.codes for key in part]):
                 np.add.at(counts, ranges.probes + first, ranges.counts)
         return counts
 
     def between(
-        self, column: int, low: FloatArray, high: FloatArray, with_new: bool
+        self, limits: Mapping[int, Limits], with_new: bool
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield probe positions and ids of rows with a value in an interval, in slices.
+        """Yield probe positions and ids of rows within intervals, in slices; and of some others.
 
         Parameters
         ----------
-        column
-            A compared column.
-        low, high
-            The interval of each probe, inclusive.
+        limits
+            By compared column, the interval of each probe; the most selective ones come first.
         with_new
             Whether rows of this micro-batch count.
 
         """
         runs = [run for run in self.runs(with_new) if len(run)]
         bases = np.cumsum([0, *map(len, runs)])
-        ranges = [run.sorted_values(column).ranges(low, high) for run in runs]
-        self.counts.probes += len(low)
-        for begin, end in _slices(ranges, len(low)):
+        probes = len(next(iter(limits.values())).low)
+        self.counts.probes += probes
+        parts = [within(run, limits) for run in runs]
+        ranges, rows = [own for own, _ in parts], [own for _, own in parts]
+        for begin, end in in_slices(ranges, probes):
             found = []
-            for run, given, base in zip(runs, ranges, bases, strict=False):
-                probes, positions = _cut(given, begin, end).expand()
-                found.append((probes, run.sorted_values(column).rows[positions] + base))
-            ids = np.concatenate([np.zeros(0, np.int64), *[rows for _, rows in found]])
+            for given, own, base in zip(ranges, rows, bases, strict=False):
+                positions = cut(given, begin, end).expand()
+                found.append((positions[0], own[positions[1]] + base))
+            ids = np.concatenate([np.zeros(0, np.int64), *[own for _, own in found]])
             self.counts.candidates += len(ids)
             self.counts.matches += len(ids)
             if len(ids):
-                yield np.concatenate([probes for probes, _ in found]), ids
+                yield np.concatenate([own for own, _ in found]), ids
 
     def every_row(self, probes: int, with_new: bool) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield all rows for every probe, in slices of bounded size."""
@@ -319,47 +324,3 @@ class SteM:
         if back is None:
             return column(parts[0][0])[parts[0][1]]
         return np.concatenate([out[:0], *[column(run)[rows] for run, rows in parts]])[back]
-
-
-def _valid_probes(keys: Sequence[KeyColumn]) -> IntArray | None:
-    """Return the probes without NULL; None if no probe has one."""
-    masks = [key.is_valid for key in keys if key.is_valid is not None]
-    if not masks:
-        return None
-    return np.flatnonzero(np.logical_and.reduce(masks))
-
-
-def _parts(
-    indexes: Sequence[Index], pattern: Pattern, keys: Sequence[KeyColumn]
-) -> Iterator[tuple[int, Sequence[KeyColumn]]]:
-    """Yield stretches of probes that visit a bounded number of ranges, with the first position."""
-    per_probe = sum(index.ranges_per_probe(pattern) for index in indexes)
-    count, size = len(keys[0]), max(1, RANGES_MAX // max(per_probe, 1))
-    if count <= size:
-        yield 0, keys
-        return
-    for first in range(0, count, size):
-        rows = np.arange(first, min(first + size, count))
-        yield first, [key.take(rows) for key in keys]
-
-
-def _slices(ranges: Sequence[Ranges], count: int) -> Iterator[tuple[int, int]]:
-    """Yield stretches of probes with a bounded number of candidates; one probe may exceed it."""
-    per_probe = np.zeros(count, dtype=np.int64)
-    for given in ranges:
-        np.add.at(per_probe, given.probes, given.counts)
-    ends = np.cumsum(per_probe)
-    begin = 0
-    while begin < count:
-        before = ends[begin - 1] if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + CANDIDATES_MAX, side="right")))
-        yield begin, end
-        begin = end
-
-
-def _cut(ranges: Ranges, begin: int, end: int) -> Ranges:
-    """Return the ranges of a stretch of probes."""
-    first, last = np.searchsorted(ranges.probes, [begin, end])
-    if first == 0 and last == len(ranges.probes):
-        return ranges
-    return Ranges(ranges.probes[first:last], ranges.starts[first:last], ranges.counts[first:last])

@@ -16,15 +16,16 @@ from eddyline.bench.amri_trace import Joiner, Search, Trace, Tuples, trace_of
 from eddyline.bench.amri_tracking import track
 from eddyline.bench.amri_work import Replay, StepWork, Work, execute, replay, search_work
 from eddyline.bench.harness import Bench, Result
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.bit_map import BitMap
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals import BatchJoin, HashIndices, Scan
 from eddyline.index.schedules import Continuous
 from eddyline.index.time_partitions import MakeIndex
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 
 
 def results_of(part: str, **options: pathlib.Path) -> dict[str, Result]:

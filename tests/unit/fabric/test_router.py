@@ -104,7 +104,7 @@ def expected(rows: list, truths: list, on_error: str) -> list[bool] | None:
     on_error=st.sampled_from(["raise", "drop", "keep"]),
     raising=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_route_keeps_exactly_the_right_rows(seed, operators, policy, on_error, raising):
     rng = np.random.default_rng(seed)
     made = [random_operator(rng, number, raising) for number in range(operators)]

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from eddyline.arrays import Codes
 from eddyline.index import bit_address
-from eddyline.index.bit_address import BITS_MAX, BitAddress, KeyMap, search_together
+from eddyline.index.bit_address import BITS_MAX, BitAddress, search_together
 from eddyline.index.bit_map import BitMap, balanced
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.index import Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 
 MULTIPLIER = np.uint64(0x9E37_79B9_7F4A_7C15)
@@ -87,7 +88,7 @@ def cases(draw: st.DrawFn) -> tuple[Columns, Configuration, Pattern, list[Codes]
     return Columns(codes, is_valid), Configuration(bits, order), pattern, probes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cases(), st.booleans())
 def test_it_finds_what_a_scan_finds(
     case: tuple[Columns, Configuration, Pattern, list[Codes]], is_balanced: bool

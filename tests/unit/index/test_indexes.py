@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.arrays import BoolArray, Codes, IntArray
-from eddyline.index.bit_address import BitAddress, KeyMap
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.index import Index, Pattern
+from eddyline.index.key_map import KeyMap
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.rivals import AdaptiveHash, BatchJoin, HashIndices, Scan, most_frequent
 

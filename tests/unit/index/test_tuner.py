@@ -9,12 +9,14 @@ from eddyline.index.assessment import SRIA
 from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
+from eddyline.index.demand import Demand
 from eddyline.index.index import Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
 from eddyline.index.partition import Partition
 from eddyline.index.schedules import Continuous
-from eddyline.index.tuner import Demand, Tuner, TuningOptions
+from eddyline.index.tuner import Tuner
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.journal.events import IndexAssessed, IndexReconfigured, IndexRivalChosen
 
 ROWS = 4_096

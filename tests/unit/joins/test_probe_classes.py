@@ -118,7 +118,7 @@ class RandomVerdict(SplitTrial):
         return "kept" if self.rows[0] % 2 else "reverted"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(seed=st.integers(0, 10**9))
 def test_results_do_not_depend_on_the_classes(seed: int) -> None:
     rng = random.Random(seed)

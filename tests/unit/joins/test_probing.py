@@ -16,8 +16,9 @@ from eddyline.index.assessment import SRIA
 from eddyline.index.configuration import Configuration
 from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
 from eddyline.index.schedules import Continuous
-from eddyline.index.tuner import Tuner, TuningOptions
-from eddyline.joins import stem as stem_module
+from eddyline.index.tuner import Tuner
+from eddyline.index.tuning_options import TuningOptions
+from eddyline.joins import searches
 from eddyline.joins.arrivals import ArrivalClock
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.join import Join
@@ -152,7 +153,7 @@ def random_rows(rng: random.Random, streams: int, slots: int, batches: int) -> d
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**9))
 def test_equals_a_nested_loop(seed: int) -> None:
     rng = random.Random(seed)
@@ -184,7 +185,7 @@ TUNINGS = {
 
 
 @pytest.mark.parametrize("name", TUNINGS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**9))
 def test_tuning_changes_no_result(name: str, seed: int) -> None:
     rng = random.Random(seed)
@@ -251,8 +252,8 @@ def test_streams_without_join_columns_have_no_index() -> None:
 def test_many_ranges_are_visited_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search by the low bits of bucket ids walks many ranges: probes come in parts."""
     found = []
-    for ranges_max in (stem_module.RANGES_MAX, 50):
-        monkeypatch.setattr(stem_module, "RANGES_MAX", ranges_max)
+    for ranges_max in (searches.RANGES_MAX, 50):
+        monkeypatch.setattr(searches, "RANGES_MAX", ranges_max)
         run = clique(2_000, 1)[1][0]
         run.configuration = Configuration((4, 7))
         stem = SteM([run], tuner=Tuner(TuningOptions(only="bit address")))
@@ -274,6 +275,45 @@ def test_more_queries_than_bits_in_a_word(many_slots: int) -> None:
     assert any(found.values())
     for query in queries:
         assert found[query.slot] == oracle.results(query, rows)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**9))
+def test_ordered_bits_change_no_result(seed: int) -> None:
+    """Streams that comparisons alone link; a second interval is used for the fewest candidates."""
+    rng = random.Random(seed)
+    roles = [Role(0), Role(1), Role(2)][: rng.randint(2, 3)]
+    queries = [
+        JoinQuery(0, tuple(roles), (), dict.fromkeys(roles), bounds=random_bounds(rng, roles))
+    ]
+    rows = random_rows(rng, len(roles), 1, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searches, "ORDERED_MIN", -1)
+        found = run_batches(queries, rows, 3)
+    assert found[0] == oracle.results(queries[0], rows)
+
+
+def test_comparisons_of_two_columns_compare_few_rows() -> None:
+    """A square around a row: the first column alone would leave a tenth of all rows."""
+    roles, count = (Role(0), Role(1)), 2_000
+    bounds = []
+    for column in range(2):
+        one, other = (KeyRef(role, column) for role in roles)
+        bounds += [Bound(one, other, 0.05), Bound(other, one, 0.05)]
+    query = JoinQuery(0, roles, (), dict.fromkeys(roles), bounds=tuple(bounds))
+    join, results = Join([query]), []
+    places = {}
+    for stream in (0, 1):
+        rng, one = np.random.default_rng(stream), np.ones((count, 1), dtype=np.uint64)
+        places[stream] = rng.random((2, count))
+        payload = pa.record_batch({"number": pa.array(np.arange(count))})
+        times = np.zeros(count, np.int64)
+        run = Run([], times, {0: one}, payload, compared=list(places[stream]))
+        join.run({stream: run}, lambda found: results.append(len(found)))
+    near = [abs(places[0][n][:, None] - places[1][n]) <= 0.05 for n in range(2)]
+    assert sum(results) == (near[0] & near[1]).sum()
+    candidates = sum(stem.counts.candidates for stem in join.stems.values())
+    assert candidates < near[0].sum() / 3
 
 
 def test_a_comparison_as_the_only_link_compares_few_rows() -> None:

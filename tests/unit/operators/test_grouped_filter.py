@@ -76,7 +76,7 @@ reals = st.one_of(
 texts = st.one_of(st.sampled_from(["", "\x00", "a", "a\x00", "ab", "é", "z"]), st.text(max_size=3))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(comparisons, st.one_of(whole, st.decimals(-6, 6, places=1))), max_size=90),
     st.lists(st.none() | whole, max_size=30),
@@ -85,7 +85,7 @@ def test_whole_numbers(predicates: list[tuple[str, Any]], values: list[int | Non
     check(Whole(), predicates, pa.array(values, pa.int64()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(comparisons, reals), max_size=90),
     st.lists(st.none() | reals | st.sampled_from([math.nan, math.inf, -math.inf]), max_size=30),
@@ -94,7 +94,7 @@ def test_floating_point(predicates: list[tuple[str, Any]], values: list[float | 
     check(Floating(), predicates, pa.array(values, pa.float64()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(comparisons, texts), max_size=90),
     st.lists(st.none() | texts, max_size=30),

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 BATCHES_KEPT = 10_000
 
+#: Spark takes an error with these words for the end of a micro-batch that it interrupted. The
+#: whole error of the job has them too, but Spark's search overflows the stack on long ones.
+_INTERRUPTED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling a micro-batch that is being "
+    "stopped: java.lang.InterruptedException"
+)
+
 
 class BatchRunner:
     """Plans a micro-batch, matches its rows, hands results to sinks and records it.
@@ -107,6 +114,8 @@ class BatchRunner:
             self.failure = error
             raise
         except BaseException as error:  # one that is no Exception would leave Spark waiting
+            if self._is_stopping():
+                raise RuntimeError(_INTERRUPTED) from None
             self.failure = EngineError(
                 f"micro-batch {batch} failed and will be run again at the next start; nothing is "
                 f"lost. {type(error).__name__}: {first_cause(error)}"

@@ -15,7 +15,7 @@ from typing import ClassVar
 from eddyline.fabric.shared.slots import Slots
 from eddyline.index.calibration import calibrate
 from eddyline.index.cost import UnitCosts
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.joins.arrivals import UNCOUNTED
 from eddyline.joins.plan import TIME_COLUMN, Bound, JoinQuery, KeyRef, Role
 from eddyline.ordering import Policy

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eddyline.index.demand import Demand
 from eddyline.index.index import Pattern
-from eddyline.index.tuner import Demand, Tuner, bits_in_words, pattern_in_words
+from eddyline.index.tuner import Tuner
+from eddyline.index.words import bits_in_words, pattern_in_words
 from eddyline.joins.stem import SteM
 
 #: Names of the join columns that a search gives. Positions may change from plan to plan.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eddyline.index.cost import DEFAULT_COSTS, UnitCosts
-from eddyline.index.tuner import TuningOptions
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.joins.plan import JoinQuery, Role
 from eddyline.ordering import Policy
 from eddyline.spark.state.counted_rows import CountedRows

@@ -194,6 +194,28 @@ def test_what_a_worker_says_of_a_file_is_what_the_run_says(
     site.end()
 
 
+def test_a_micro_batch_that_is_stopped_ends_in_few_words(
+    tmp_path: pathlib.Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark searches an error for signs of its own interrupt; long ones overflow its stack."""
+    site = JoinSite(tmp_path / "engine")
+
+    def interrupted(self: Sent, function: object) -> list[bytes]:
+        raise RuntimeError("job cancelled" + 1_000 * "\n\tat Foo.bar()")
+
+    monkeypatch.setattr(Sent, "run_tasks", interrupted)
+    monkeypatch.setattr(site.runner, "_is_stopping", lambda: True)
+    with pytest.raises(RuntimeError) as raised:
+        site.run(0, workload.rows[0])
+    said = "".join(traceback.format_exception(raised.value))
+    assert "Foo.bar" not in said
+    words = "py4j.protocol.Py4JJavaError: An error occurred while calling"
+    assert words in said
+    assert "java.lang.InterruptedException" in said[said.index(words) :]
+    assert site.runner.failure is None
+    site.end()
+
+
 def test_a_replayed_micro_batch_changes_nothing(tmp_path: pathlib.Path, workload: Workload) -> None:
     site = JoinSite(tmp_path / "engine")
     for batch, rows in enumerate(workload.rows):

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from eddyline.index.configuration import Configuration
-from eddyline.index.tuner import Demand, TuningOptions
+from eddyline.index.demand import Demand
+from eddyline.index.tuning_options import TuningOptions
 from eddyline.spark.state import compaction, probe_memory, stored_runs
 from eddyline.spark.state.index_note import IndexNote, NamedDemand
 from eddyline.spark.state.join_note import JoinNote

@@ -199,9 +199,10 @@ def test_tuning_changes_the_work_only_if_paths_change() -> None:
 def test_tracking_fails_with_the_threshold_of_the_paper() -> None:
     good = track(3, 0.95, seed=0, phase_count=2, phase_windows=1)
     bad = track(3, 0.95, 0, 2, 1, TuningOptions.paper())
-    assert good.later < 1.2 * good.best < good.static
-    assert good.amri < good.later
-    assert bad.later > 1.2 * bad.best
+    assert good.amri < 1.2 * good.best
+    # Phases of one window: each late batch weighs eight times as much as in the benchmark.
+    assert good.amri < good.later < good.static
+    assert bad.later > 1.5 * good.later
 
 
 # --- parts ---------------------------------------------------------------------------------------

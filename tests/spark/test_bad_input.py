@@ -103,6 +103,16 @@ def test_a_predicate_that_raises_names_the_row(df) -> None:
         df.coalesce(1).transform(f).count()
 
 
+def test_the_error_of_a_predicate_can_be_told_from_others(df) -> None:
+    f = el.where(el.udf(lambda i, text: text[5] == "z", "id", "text", name="fifth"))
+    with pytest.raises(Exception, match="fifth") as caught:
+        df.coalesce(1).transform(f).count()
+    error = el.error_of(caught.value)
+    assert isinstance(error, el.PredicateFailedError)
+    assert (error.predicate, error.row) == ("fifth", {"id": "1", "text": "'x'"})
+    assert error.error == "IndexError: string index out of range"
+
+
 def test_unknown_policy() -> None:
     with pytest.raises(el.InvalidPolicyError, match="unknown policy 'fast'; choose one of auto"):
         el.where("a > 1", policy="fast")

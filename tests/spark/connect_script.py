@@ -102,6 +102,12 @@ def failed_row(spark) -> dict:
     return {}
 
 
+def alias(spark) -> str:
+    from pyspark.sql import functions as F
+
+    return repr(el.where((F.col("id") > 2).alias("not small")))
+
+
 if __name__ == "__main__":
     session = (
         SparkSession.builder.remote("local[2]")
@@ -117,6 +123,7 @@ if __name__ == "__main__":
         "classes": classes(session),
         "bad_column": bad_column(session),
         "failed_row": failed_row(session),
+        "alias": alias(session),
     }
     pathlib.Path(sys.argv[1]).write_text(json.dumps(answer))
     session.stop()

@@ -62,3 +62,7 @@ def test_the_error_of_a_predicate_is_read_from_the_exception(answer) -> None:
         "error": "ZeroDivisionError: division by zero",
         "row": {"id": "3"},
     }
+
+
+def test_an_alias_is_the_name_of_a_condition(answer) -> None:
+    assert answer["alias"].endswith(": not small [spark]>")

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 from eddyline.errors import EddylineError, InvalidPredicateError
 from eddyline.fabric import OnError, RouterOptions
 from eddyline.fabric.knowledge import Knowledge, MeshKnowledge
-from eddyline.fabric.tactics.choose import RoutingPolicy, check_policy, finds_classes, mesh_options
+from eddyline.fabric.tactics.choose import (
+    RoutingPolicy,
+    check_policy,
+    finds_classes,
+    mesh_options,
+    policy_name,
+)
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
+from eddyline.report.characters import one_line, shorten
 from eddyline.spark.common.filters import filter_by
 from eddyline.spark.common.predicates import (
     LookupPredicate,
@@ -24,7 +31,7 @@ from eddyline.spark.common.predicates import (
     with_unique_names,
 )
 from eddyline.spark.where.collector import NoteCollector
-from eddyline.spark.where.report import make_report
+from eddyline.spark.where.report import kind_of, make_report
 from eddyline.spark.where.stages import Stages
 
 if TYPE_CHECKING:
@@ -98,6 +105,8 @@ def where(
     <BLANKLINE>
     >>> f.report().rows, f.report().kept
     (2, 1)
+    >>> f
+    <el.where 'where' (policy auto, on_error raise): length(text) > 5 [spark], calm [row], ...>
 
     """
     options = RouterOptions(on_error=on_error, budget=budget, seed=seed)
@@ -158,6 +167,11 @@ class Where:
         for predicate in self._stages.after:
             df = filter_by(df, predicate)
         return df
+
+    def __repr__(self) -> str:
+        policy = f"policy {policy_name(self._policy)}, on_error {self._options.on_error}"
+        parts = [f"{shorten(one_line(p.name), 60)} [{kind_of(p)}]" for p in self.predicates]
+        return f"<el.where {self.name!r} ({policy}): {', '.join(parts)}>"
 
     def report(self) -> Report:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""

@@ -231,7 +231,7 @@ def lookup(
 
 def to_predicate(given: object) -> Predicate:
     """Return an argument of `el.where` as a predicate; an error says why it cannot be one."""
-    if isinstance(given, PythonPredicate | LookupPredicate):
+    if isinstance(given, NativePredicate | PythonPredicate | LookupPredicate):
         return given
     if isinstance(given, str):
         if not given.strip():
@@ -248,6 +248,13 @@ def to_predicate(given: object) -> Predicate:
         f"{type(given).__name__} is not a predicate; pass SQL text, a Column, el.udf(...) or "
         f"el.lookup(...)"
     )
+
+
+def is_portable(predicate: Predicate) -> bool:
+    """Whether a predicate may leave its Spark session: it holds neither a table nor a Column."""
+    if isinstance(predicate, PythonPredicate):
+        return all(isinstance(column, str) for column in predicate.columns)
+    return isinstance(predicate, NativePredicate) and isinstance(predicate.condition, str)
 
 
 def with_unique_names(predicates: Sequence[Predicate]) -> list[Predicate]:

@@ -39,7 +39,7 @@ def check_worker_python(spark: SparkSession) -> None:
     >>> check_worker_python(spark)  # all is well
 
     """
-    context: Any = vars(spark).get("_sc")  # None in Connect
+    context: Any = getattr(spark, "_sc", None)  # None in Connect
     if context is None or not str(context.master).startswith("local"):
         return
     if context._python_includes or any(context.getConf().get(key) for key in _BRINGS_PACKAGES):

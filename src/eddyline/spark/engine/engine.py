@@ -94,9 +94,9 @@ class Engine:
         keep: str | None = None,
     ) -> None:
         check_place(spark, path)
-        check_worker_python(spark)
         keep_s = read_keep_s(keep)
         self._policy = eddy_policy(policy)
+        check_worker_python(spark)
         self._seed = seed
         self.spark = spark
         self.path = pathlib.Path(path).absolute()

@@ -18,6 +18,7 @@ from eddyline.errors import (
     MissingSparkError,
     PredicateFailedError,
     QueryError,
+    error_of,
 )
 from eddyline.journal import Event, Journal, Record
 from eddyline.mesh import MeshOptions
@@ -72,6 +73,7 @@ __all__ = [
     "Where",
     "__version__",
     "callback",
+    "error_of",
     "lookup",
     "udf",
     "where",

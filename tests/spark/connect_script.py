@@ -90,6 +90,24 @@ def bad_column(spark) -> str:
     return "no error"
 
 
+def failed_row(spark) -> dict:
+    f = el.where(el.udf(lambda i: 1 / (i - 3) < 9, "id", name="inverse"))
+    try:
+        spark.range(0, 10, 1, 1).transform(f).collect()
+    except Exception as exception:
+        error = el.error_of(exception)
+        if isinstance(error, el.PredicateFailedError):
+            return {"predicate": error.predicate, "error": error.error, "row": error.row}
+        return {"not read": str(exception)[:2000]}
+    return {}
+
+
+def alias(spark) -> str:
+    from pyspark.sql import functions as F
+
+    return repr(el.where((F.col("id") > 2).alias("not small")))
+
+
 if __name__ == "__main__":
     session = (
         SparkSession.builder.remote("local[2]")
@@ -104,6 +122,8 @@ if __name__ == "__main__":
         "stream": stream(session),
         "classes": classes(session),
         "bad_column": bad_column(session),
+        "failed_row": failed_row(session),
+        "alias": alias(session),
     }
     pathlib.Path(sys.argv[1]).write_text(json.dumps(answer))
     session.stop()

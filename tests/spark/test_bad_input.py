@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
 import eddyline as el
+from eddyline.journal.events import KnowledgeRestored
 
 
 @pytest.fixture
@@ -103,6 +107,16 @@ def test_a_predicate_that_raises_names_the_row(df) -> None:
         df.coalesce(1).transform(f).count()
 
 
+def test_the_error_of_a_predicate_can_be_told_from_others(df) -> None:
+    f = el.where(el.udf(lambda i, text: text[5] == "z", "id", "text", name="fifth"))
+    with pytest.raises(Exception, match="fifth") as caught:
+        df.coalesce(1).transform(f).count()
+    error = el.error_of(caught.value)
+    assert isinstance(error, el.PredicateFailedError)
+    assert (error.predicate, error.row) == ("fifth", {"id": "1", "text": "'x'"})
+    assert error.error == "IndexError: string index out of range"
+
+
 def test_unknown_policy() -> None:
     with pytest.raises(el.InvalidPolicyError, match="unknown policy 'fast'; choose one of auto"):
         el.where("a > 1", policy="fast")
@@ -159,3 +173,37 @@ def test_streaming_sample(spark, df) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(el.EddylineError, match="sample is a streaming DataFrame"):
         df.transform(el.where(el.udf(keep, "id"), sample=stream))
+
+
+def test_workers_that_run_another_python(spark, df, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "python-of-no-machine")
+    with pytest.raises(el.EddylineError, match="export PYSPARK_PYTHON="):
+        df.transform(el.where(el.udf(keep, "id")))
+    with pytest.raises(el.EddylineError, match="export PYSPARK_PYTHON="):
+        el.Engine(spark, tmp_path)
+    assert df.transform(el.where("id > 1")).count() == 1  # no Python is needed
+
+
+class TestPickling:
+    def test_a_filter_takes_along_what_it_has_learnt(self, spark) -> None:
+        predicates = [
+            el.udf(lambda i: i % 10 != 0, "id", name="passes_most"),
+            el.udf(lambda i: i % 10 == 1, "id", name="drops_most"),
+        ]
+        f = el.where("id >= 0", *predicates, name="mine", seed=0)
+        rows = spark.range(0, 5_000, 1, 1)
+        assert rows.transform(f).count() == 500
+        f.report()
+        copied = cloudpickle.loads(cloudpickle.dumps(f))
+        assert repr(copied) == repr(f)
+        assert copied.report().rows == 0
+        assert rows.transform(copied).count() == 500
+        starts = copied.journal().of(KnowledgeRestored)
+        assert starts[0].numbers["order"][0] == "drops_most"
+
+    def test_what_belongs_to_a_session_is_named(self, spark, df) -> None:
+        for predicate in (F.col("id") > 1, el.lookup(df, on="id"), el.udf(keep, F.col("id"))):
+            with pytest.raises(el.EddylineError, match=r"cannot be pickled: .* returns el\.where"):
+                pickle.dumps(el.where(predicate))
+        with pytest.raises(el.EddylineError, match="its sample is a DataFrame"):
+            pickle.dumps(el.where("id > 1", sample=df))

@@ -54,3 +54,15 @@ def test_bad_input_is_named_before_the_job_starts(answer) -> None:
 def test_classes_of_rows_in_connect(answer) -> None:
     for plane in ("native", "python"):
         assert answer["classes"][plane] == {"same": True, "classes": 2}, plane
+
+
+def test_the_error_of_a_predicate_is_read_from_the_exception(answer) -> None:
+    assert answer["failed_row"] == {
+        "predicate": "inverse",
+        "error": "ZeroDivisionError: division by zero",
+        "row": {"id": "3"},
+    }
+
+
+def test_an_alias_is_the_name_of_a_condition(answer) -> None:
+    assert answer["alias"].endswith(": not small [spark]>")

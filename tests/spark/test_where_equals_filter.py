@@ -295,3 +295,20 @@ def test_concurrent_use_of_one_where(spark) -> None:
         counts = list(pool.map(lambda n: spark.range(n).transform(f).count(), [10, 20, 30, 40]))
     assert counts == [5, 10, 15, 20]
     assert f.report().rows == 100
+
+
+def test_an_alias_is_the_name_of_a_condition(spark) -> None:
+    condition = " AND ".join(f"id != {number}" for number in range(100, 140))
+    f = el.where(
+        (F.col("id") > 2).alias("not small"),
+        F.expr("concat('a', id) != 'x AS y'"),
+        F.expr(condition),
+        name="numbers",
+    )
+    assert ids(spark.range(10).transform(f)) == list(range(3, 10))
+    names = [line.name for line in f.report().lines]
+    assert names[0] == "not small"
+    assert names[1].startswith("concat(")
+    assert "'numbers' (policy auto, on_error raise): not small [spark], concat(" in repr(f)
+    assert "… [spark]>" in repr(f)
+    assert max(map(len, str(f.report()).splitlines())) <= 80

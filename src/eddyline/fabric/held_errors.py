@@ -61,10 +61,9 @@ class HeldErrors:
             return np.setdiff1d(alive, np.array(at_fault), assume_unique=True)
         operator, error = self._by_row[min(at_fault)]
         raise PredicateFailedError(
-            f"predicate {operator.name!r} raised {describe_error(error)}\n"
-            f"on the row: {batch.describe_row(min(at_fault), operator.columns)}\n"
-            f"No other predicate drops this row. Handle the value in the function, or pass "
-            f'on_error="drop" or on_error="keep" to el.where.'
+            operator.name,
+            describe_error(error),
+            batch.describe_row(min(at_fault), operator.columns),
         ) from error
 
     def _isolate(self, operator: Operator, batch: Batch, rows: Rows, first_only: bool) -> Rows:

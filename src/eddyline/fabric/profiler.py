@@ -22,7 +22,7 @@ from eddyline.operators import Batch
 
 BURST_TUPLES = 128
 BURST_TUPLES_MIN = 24
-SPARE_COST_MAX_US = 10_000.0  # rows for class searches that cost less need no budget
+SPARE_ADVANCE_US = 30_000.0  # for the first rows that are profiled only for class searches
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class Profiler:
         self._is_burst_due = False
         self._is_cold = True
         self._was_exhausted = False
+        self._spare_us = SPARE_ADVANCE_US
 
     def request_burst(self) -> None:
         """Profile many rows at once as soon as possible, because nothing valid is known."""
@@ -139,7 +140,12 @@ class Profiler:
             if len(outcome.traces) > 1:
                 share = wanted_count * trace.entered_count / outcome.rows
                 count = min(trace.entered_count, int(share + self._rng.random()))
-            picked = np.sort(self._rng.choice(trace.entered_count, count, replace=False))
+            # A burst follows a change of the rows, and the last ones are the newest.
+            pool = trace.entered_count
+            if self._is_burst_due:
+                pool = min(pool, max(2 * count, pool // 4))
+            picked = np.sort(self._rng.choice(pool, count, replace=False))
+            picked += trace.entered_count - pool
             rows = picked if trace.entered is None else trace.entered[picked]
             parts.append(self._profile_ruster(batch, trace, rows, demand.order, asked))
         profile = Profile(
@@ -160,11 +166,12 @@ class Profiler:
         if wanted or not demand.spare_rows:
             return wanted
         spare = min(demand.spare_rows, entered_count // 8)
-        expected_us = float(spare * self._array.cost_us().sum())
-        is_allowed = expected_us < SPARE_COST_MAX_US or self._ledger.budget.allows_urgent(
-            expected_us
-        )
-        return spare if spare and is_allowed else 0
+        each_us = float(self._array.cost_us().sum())
+        if spare * each_us <= self._spare_us:
+            self._spare_us -= spare * each_us
+            return spare
+        is_affordable = self._ledger.budget.affordable_urgent(each_us, spare) == spare
+        return spare if is_affordable else 0
 
     def _rows_wanted_regularly(self, entered_count: int, probability: float) -> int:
         if probability <= 0 or entered_count == 0:
@@ -174,9 +181,11 @@ class Profiler:
         divisor = 2 if self._is_cold else 8
         burst = min(BURST_TUPLES, entered_count // divisor) if self._is_burst_due else 0
         if burst:
-            is_allowed = budget.allows_urgent(float(burst * self._array.cost_us().sum()))
-            if is_allowed or self._is_cold:  # the first profile is made whatever the budget says
+            affordable = budget.affordable_urgent(float(self._array.cost_us().sum()), burst)
+            if self._is_cold:  # the first profile is made whatever the budget says
                 return burst
+            if affordable >= min(BURST_TUPLES_MIN, burst):
+                return affordable
         if budget.allows():
             return int(self._rng.binomial(entered_count, probability))
         if not self._was_exhausted:

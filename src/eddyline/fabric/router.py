@@ -22,17 +22,19 @@ from eddyline.fabric.tactics.choose import RoutingPolicy, make_tactic
 from eddyline.fabric.tactics.tactic import SegmentContext
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import KnowledgeRestored, TrialEnded
+from eddyline.journal.events import DriftDetected, KnowledgeRestored, TrialEnded
 from eddyline.mesh import Progress
 from eddyline.operators import Batch, ColumnReader, Operator
 from eddyline.ordering import AsWritten
 from eddyline.profile import Budget
 
 CHUNK_ROWS_MIN = 256
+CHUNK_ROWS_AFTER_DRIFT = 512
 FIRST_CHUNK_ROWS = 64
 CHUNK_US = 100_000.0
-STEADY_CHUNKS = 8
+STEADY_SHARE = 16
 STEADY_FACTOR = 4
+DRIFT_SHARE = 8
 ADVANCE_US = 10_000.0
 
 
@@ -92,6 +94,7 @@ class Router:
         self._process = process
         self._rows = 0
         self._rows_at_decision = 0
+        self._rows_at_drift: int | None = None
         self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
         self.segments = self._make_segments(policy, pinned, attributes or {})
 
@@ -212,8 +215,11 @@ class Router:
         """Small while nothing is known or rows are expensive, so that an order comes early."""
         busy_us = sum(segment.ledger.booked_us for segment in self.segments)
         rows_max = self.options.chunk_rows
-        if self._rows - self._rows_at_decision >= STEADY_CHUNKS * rows_max:
-            rows_max *= STEADY_FACTOR
+        steady = (self._rows - self._rows_at_decision) // STEADY_SHARE
+        rows_max = min(max(steady, rows_max), STEADY_FACTOR * rows_max)
+        if self._rows_at_drift is not None:
+            since_drift = (self._rows - self._rows_at_drift) // DRIFT_SHARE
+            rows_max = min(rows_max, max(since_drift, CHUNK_ROWS_AFTER_DRIFT))
         affordable = CHUNK_US * rows / busy_us if busy_us else rows_max
         wanted = min(2 * self._rows_next, int(affordable), rows_max)
         return max(wanted, min(CHUNK_ROWS_MIN, 2 * self._rows_next, self.options.chunk_rows))
@@ -221,6 +227,8 @@ class Router:
     def _write(self, event: Event) -> None:
         if event.changes_routes or isinstance(event, TrialEnded):
             self._rows_at_decision = self._rows
+        if isinstance(event, DriftDetected):
+            self._rows_at_drift = self._rows
         self.journal.write(Record(event, self._rows, self._process))
 
 

@@ -98,18 +98,18 @@ class Batch:
             self._converted[column] = _Converted(values, rows)
         return values
 
-    def describe_row(self, row: int, columns: Sequence[int]) -> str:
-        """Return a row's values for an error message, each cut to a readable length."""
-        parts = []
+    def describe_row(self, row: int, columns: Sequence[int]) -> dict[str, str]:
+        """Return a row's values by column for an error message, each cut to a readable length."""
+        described = {}
         for column in columns:
             value = self.columns[column].slice(row, 1)
             try:
-                text = repr(self.readers[column].to_objects(value)[0])
+                text = repr(self.readers[column].to_objects(value)[0]).replace("\n", "\\n")
             except Exception:  # such as a date far in the future
                 text = f"(a {value.type} that Python cannot hold)"
             short = text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
-            parts.append(f"{self.readers[column].name}={short}")
-        return ", ".join(parts)
+            described[self.readers[column].name] = short
+        return described
 
 
 class _Converted:

@@ -29,6 +29,10 @@ class AGreedy(WindowPolicy):
     watches_drift
         Profile at once when the drop rates along the order change, so that a small profile
         probability does not mean a slow reaction.
+    prior_drops
+        Tuples that every filter is taken to drop besides those in the window. It keeps a cheap
+        filter from ending up behind an expensive one because it dropped none of few tuples. With
+        0, rates are those of the window, as in the paper.
 
     Examples
     --------
@@ -60,10 +64,12 @@ class AGreedy(WindowPolicy):
         tuples_min: int = 24,
         gain_min: float = 0.01,
         watches_drift: bool = True,
+        prior_drops: float = 1.0,
     ) -> None:
         super().__init__(profile_probability, window_tuples, alpha, tuples_min)
         self.gain_min = gain_min
         self.watches_drift = watches_drift
+        self.prior_drops = prior_drops
 
     @classmethod
     def paper(cls, profile_probability: float = 0.01) -> AGreedy:
@@ -75,13 +81,15 @@ class AGreedy(WindowPolicy):
         1000
 
         """
-        policy = cls(profile_probability, 1000, 0.9, 50, gain_min=0.0, watches_drift=False)
+        policy = cls(
+            profile_probability, 1000, 0.9, 50, gain_min=0.0, watches_drift=False, prior_drops=0.0
+        )
         policy.on_trial = False
         return policy
 
     def reset_counts(self) -> None:
         """Start with an empty matrix view."""
-        self.view = MatrixView(self.order)
+        self.view = MatrixView(self.order, self.prior_drops)
 
     def count(self, entered: BoolArray, expired: BoolArray) -> None:
         """Update the matrix view."""

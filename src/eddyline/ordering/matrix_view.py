@@ -25,6 +25,10 @@ class MatrixView:
     ----------
     order
         The filters, first to be evaluated first.
+    prior_drops
+        Tuples that every filter is taken to drop, at every position, besides those that were
+        counted. With 1, a cheap filter that dropped none of few tuples does not end up behind an
+        expensive one. With 0, as in the paper, rates are those of the window.
 
     Examples
     --------
@@ -37,13 +41,14 @@ class MatrixView:
 
     """
 
-    def __init__(self, order: Sequence[int]) -> None:
+    def __init__(self, order: Sequence[int], prior_drops: float = 0.0) -> None:
         self.order = list(order)
+        self.prior_drops = prior_drops
         self.matrix: IntArray = np.zeros((len(self.order), len(self.order)), dtype=np.int64)
 
     def copy(self) -> MatrixView:
         """Return a view of its own with the same order and counts."""
-        other = MatrixView(self.order)
+        other = MatrixView(self.order, self.prior_drops)
         other.matrix = self.matrix.copy()
         return other
 
@@ -57,7 +62,7 @@ class MatrixView:
 
     def violation(self, cost_us: FloatArray, alpha: float) -> int | None:
         """Return the first position where the Greedy Invariant is violated (equation 4)."""
-        rates = self.matrix / cost_us[self.order]
+        rates = np.triu(self.matrix + self.prior_drops) / cost_us[self.order]
         beaten = np.diagonal(rates) < alpha * rates.max(axis=1)
         return int(np.argmax(beaten)) if beaten.any() else None
 
@@ -85,7 +90,7 @@ class MatrixView:
         row = position
         while row <= last_moved:
             counts = tuples[alive][:, self.order[row:]].sum(axis=0)
-            best = row + int(np.argmax(counts / cost_us[self.order[row:]]))
+            best = row + int(np.argmax((counts + self.prior_drops) / cost_us[self.order[row:]]))
             last_moved = max(last_moved, best)
             self.matrix[row, :] = 0
             self.matrix[row, row:] = counts

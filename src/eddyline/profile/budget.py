@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 BALANCE_MAX_US = 250_000.0
-CREDIT_SHARE = 0.05
-DEFERRABLE_SHARE = 0.25
+LOAN_SHARE = 0.05
+INSTALMENT_SHARE = 0.25
 
 
 class Budget:
@@ -13,14 +13,17 @@ class Budget:
     There are two balances, in microseconds. Every microsecond of useful work adds `share`
     microseconds to them: half to the balance for regular profiling and half to the balance for
     urgent profiling, which is done when the rows have changed. Once the urgent balance can pay for
-    the next urgent profile, everything goes to the regular one. Profiling may start while its
-    balance is positive, and the time that it took is subtracted afterwards, so an expensive profile
-    is followed by a longer pause. Balances are capped, so a long time without profiling does not
-    allow a long time of it.
+    the next urgent profile, everything goes to the regular one. Regular profiling may start while
+    its balance is positive, and the time that it took is subtracted afterwards, so an expensive
+    profile is followed by a longer pause. An urgent profile is as large as its balance can pay for.
+    Balances are capped, so a long time without profiling does not allow a long time of it.
 
-    An urgent profile that its balance cannot pay for is allowed as a credit if it costs at most 5 %
-    of the useful work since the last credit. Work that can wait is subtracted from neither balance:
-    it may take a quarter of `share` of the useful work since it was last done.
+    A class search takes so long that a balance would pay for it for seconds. It is a debt, which
+    takes at most a quarter of what is earned until it is repaid. Searches that can wait must cost
+    no more than that quarter since the last one; for others there is a loan, if they cost at most
+    5 % of the useful work since the last search and the debt stays below the cap of a balance.
+
+    So the time spent is never more than `share` of the useful work, the advance and that cap.
 
     Parameters
     ----------
@@ -38,8 +41,8 @@ class Budget:
     >>> budget.earn(5_000.0)
     >>> budget.allows()
     True
-    >>> budget.allows_urgent(300.0), budget.allows_urgent(150.0)
-    (False, True)
+    >>> budget.affordable_urgent(each_us=10.0, wanted=128)
+    10
     >>> budget.allows_deferrable(20.0, useful_us=5_000.0)
     True
 
@@ -52,7 +55,7 @@ class Budget:
         self._regular_us = advance_us
         self._urgent_us = advance_us
         self._urgent_wanted_us = advance_us
-        self._useful_since_credit_us = 0.0
+        self._debt_us = 0.0
         self._is_urgent = False
 
     def forgo_advance(self) -> None:
@@ -63,8 +66,10 @@ class Budget:
         """Add the share of some useful work to the balances."""
         if self.share is None:
             return
-        self._useful_since_credit_us += useful_us
         earned_us = self.share * useful_us
+        instalment_us = min(self._debt_us, INSTALMENT_SHARE * earned_us)
+        self._debt_us -= instalment_us
+        earned_us -= instalment_us
         if self._urgent_us < self._urgent_wanted_us:
             self._urgent_us += earned_us / 2
             earned_us /= 2
@@ -74,33 +79,39 @@ class Budget:
         """Subtract the time of the profiling that was allowed last."""
         if self._is_urgent:
             self._urgent_us -= spent_us
-            self._urgent_wanted_us = min(spent_us, BALANCE_MAX_US)
         else:
             self._regular_us -= spent_us
+
+    def owe(self, spent_us: float) -> None:
+        """Book the time of a search as a debt."""
+        self._debt_us += spent_us
 
     def allows(self) -> bool:
         """Return True if regular profiling may be done now."""
         self._is_urgent = False
         return self.share is None or self._regular_us > 0
 
-    def allows_urgent(self, expected_us: float) -> bool:
-        """Return True if urgent profiling that is expected to take this long may be done now."""
+    def affordable_urgent(self, each_us: float, wanted: int) -> int:
+        """Return how many of the wanted urgent profiles, at such a cost each, are paid for."""
         self._is_urgent = True
-        if self.share is None or self._urgent_us >= expected_us:
-            return True
-        if expected_us > CREDIT_SHARE * self._useful_since_credit_us:
-            return False
-        self._useful_since_credit_us = 0.0
-        return True
+        self._urgent_wanted_us = min(wanted * each_us, BALANCE_MAX_US)
+        if self.share is None:
+            return wanted
+        return max(0, min(wanted, int(self._urgent_us / each_us)))
 
-    def allows_deferrable(self, expected_us: float, useful_us: float) -> bool:
-        """Return True if work that can wait may be done now.
+    def allows_loan(self, expected_us: float, useful_us: float) -> bool:
+        """Return True if a search that cannot wait may be done now.
 
         Parameters
         ----------
         expected_us
             The time it is expected to take.
         useful_us
-            Useful work since it was last done.
+            Useful work since the last search.
         """
-        return self.share is None or expected_us <= DEFERRABLE_SHARE * self.share * useful_us
+        is_small = expected_us <= LOAN_SHARE * useful_us
+        return self.share is None or (is_small and self._debt_us + expected_us <= BALANCE_MAX_US)
+
+    def allows_deferrable(self, expected_us: float, useful_us: float) -> bool:
+        """Return True if a search that can wait may be done now; arguments as for a loan."""
+        return self.share is None or expected_us <= INSTALMENT_SHARE * self.share * useful_us

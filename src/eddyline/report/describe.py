@@ -41,7 +41,7 @@ def describe_filter(report: Report) -> Document:
 
 
 def _short(name: str) -> str:
-    return shorten(name, NAME_CELLS_MAX)
+    return shorten(one_line(name), NAME_CELLS_MAX)
 
 
 def _summary(report: Report) -> list[str]:
@@ -84,9 +84,9 @@ def predicate_table(lines: Sequence[PredicateLine]) -> Table:
 
 def _predicate_cells(line: PredicateLine) -> list[str]:
     if not line.is_routed:
-        return [line.name, "in Spark", "", "", "", "", ""]
+        return [one_line(line.name), "in Spark", "", "", "", "", ""]
     return [
-        line.name,
+        one_line(line.name),
         line.kind,
         f"{line.seen:,}",
         f"{line.passed:,}",

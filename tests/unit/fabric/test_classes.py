@@ -189,16 +189,17 @@ class TestAuto:
         assert router.totals.rows == 0
 
 
-def test_the_first_look_for_classes_is_free_of_charge():
-    """A debt of its size would leave the order unwatched for long: the second is paid."""
+def test_searches_are_debts_and_leave_the_order_watched():
+    """Paying for a search at once would leave the order without profiles for long."""
     columns, _ = make_data(3, 1_000, kinds=1)
     router = make_router("auto")
-    paid = []
-    router.segments[0].ledger.budget.pay = paid.append
+    budget = router.segments[0].ledger.budget
+    paid, owed = [], []
+    budget.pay, budget.owe = paid.append, owed.append
+    router.train(columns, 1_000)
     router.train(columns, 1_000)
     assert paid == []
-    router.train(columns, 1_000)
-    assert len(paid) == 1
+    assert len(owed) == 2
 
 
 class TestSwapUnderLoad:

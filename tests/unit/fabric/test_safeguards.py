@@ -11,6 +11,7 @@ import pytest
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.tactics.search_schedule import SearchSchedule
 from eddyline.fabric.tactics.single_order import SingleOrder
+from eddyline.fabric.trials import BeforeAfterTrial
 from eddyline.journal.events import DriftDetected, OrderChanged, TrialEnded
 from eddyline.operators import ArrowPredicate, ColumnReader
 from eddyline.ordering import AGreedy
@@ -72,12 +73,79 @@ def test_a_reverted_order_asks_for_a_burst_and_is_barred() -> None:
 
 def test_decisions_make_chunks_small_again() -> None:
     router = make(chunk_rows=1_000)
-    route(router, [0.1, 0.9, 0.9], 60_000)
+    route(router, [0.1, 0.9, 0.9], 90_000)
     steady = router._rows_next
     route(router, [0.9, 0.9, 0.1], 8_000, seed=1)
     assert steady == 4_000
     assert router.journal.of(DriftDetected, OrderChanged, TrialEnded)
     assert router._rows_next < steady
+
+
+def test_chunks_grow_with_the_time_since_the_last_drift() -> None:
+    router = make()
+    route(router, [0.1, 0.9, 0.9], 20_000)
+    route(router, [0.9, 0.9, 0.1], 20_000, seed=1)
+    drift = router.journal.of(DriftDetected)[-1].at_rows
+    assert 1_500 <= router._rows_next <= (40_000 - drift) // 8
+    router._write(DriftDetected())
+    route(router, [0.9, 0.9, 0.1], 1_000, seed=2)
+    assert router._rows_next == 512
+
+
+def test_a_burst_that_is_not_affordable_is_replaced_by_what_was_counted() -> None:
+    router = make(budget=0.0, costs_us=(1e4, 1e4, 1e4))  # no profile but the first
+    route(router, [0.05, 0.9, 0.9], 20_000)
+    profiled = router.totals.profiled.sum()
+    route(router, [0.9, 0.05, 0.9], 8_000, seed=1)
+    assert router.totals.profiled.sum() == profiled
+    assert router.order()[0] == "F1"
+    change = router.journal.of(OrderChanged)[-1].event
+    assert change.cost_after_us < change.cost_before_us
+
+
+def test_a_burst_is_taken_from_the_newest_rows() -> None:
+    router = make(AGreedy(profile_probability=1e-9))
+    route(router, [0.5, 0.5, 0.5], 8_000)
+    seen_rows: list[int] = []
+    array, profiler = router.segments[0].array, router.segments[0]._profiler
+    drops = array.drops
+
+    def noted(number, batch, rows):
+        seen_rows.extend(rows.tolist())
+        return drops(number, batch, rows)
+
+    array.drops = noted
+    profiler.request_burst()
+    rows = router._rows_next
+    route(router, [0.5, 0.5, 0.5], rows, seed=1)
+    assert seen_rows
+    assert min(seen_rows) >= 3 * rows // 4
+
+
+def test_a_barred_order_leaves_the_profile_as_it_is() -> None:
+    router = make()
+    route(router, [0.9, 0.9, 0.1], 200)
+    tactic = tactic_of(router)
+    tactic.end_trial("interrupted")
+    tactic.policy.adopt((0, 1, 2))
+    tactic.reset_drift()
+    for order in ((2, 0, 1), (2, 1, 0)):
+        for _ in range(5):
+            tactic._cooldown.add(order, at_rows=0)
+    changes = len(router.journal.of(OrderChanged))
+    route(router, [0.9, 0.9, 0.1], 20_000, seed=1)
+    assert len(router.journal.of(OrderChanged)) == changes
+    assert tactic.order == (0, 1, 2)
+    assert len(tactic.policy.profile()) > 100
+
+
+def test_a_trial_on_rows_that_became_dearer_in_every_order_is_kept() -> None:
+    trial = BeforeAfterTrial((0, 1), (1, 0), np.array([1.0, 0.5]), ("a", "b"), ("b", "a"))
+    trial.count(10_000, seen=np.array([8_000, 10_000]), passed=np.array([7_900, 8_000]))
+    costs_us = np.array([1.0, 1.0])
+    before_us, after_us = trial.row_costs_us(costs_us)
+    assert after_us > 1.15 * before_us
+    assert trial.verdict(costs_us) == "kept"  # the old order drops nearly nothing of them at first
 
 
 def test_the_parts_of_the_time_add_up_to_no_more_than_all_of_it() -> None:

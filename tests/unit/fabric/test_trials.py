@@ -110,6 +110,13 @@ class TestCooldown:
         second = next(rows for rows in range(0, 10**7, 1_000) if not cooldown.bars((1, 0), rows))
         assert second == pytest.approx(2 * first, abs=2_000)
 
+    def test_no_order_is_barred_for_more_than_some_hundred_thousand_rows(self) -> None:
+        cooldown = OrderCooldown()
+        for _ in range(50):
+            cooldown.add((1, 0), at_rows=0)
+        assert cooldown.bars((1, 0), 200_000)
+        assert not cooldown.bars((1, 0), 300_000)
+
     def test_other_orders_are_not_barred_and_clearing_ends_it(self) -> None:
         cooldown = OrderCooldown()
         cooldown.add((1, 0), at_rows=0)

@@ -133,17 +133,52 @@ class TestBudget:
         budget.earn(20_000.0)
         while budget.allows():
             budget.pay(100.0)
-        assert budget.allows_urgent(100.0)
+        assert budget.affordable_urgent(each_us=1.0, wanted=100) == 100
         budget.pay(100.0)
         assert not budget.allows()
 
-    def test_an_urgent_profile_on_credit_waits_for_enough_work(self) -> None:
+    def test_an_urgent_profile_is_as_large_as_its_purse(self) -> None:
+        budget = Budget(0.02, advance_us=100.0)
+        assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
+        budget.pay(100.0)
+        assert budget.affordable_urgent(each_us=4.0, wanted=128) == 0
+        budget.earn(10_000.0)  # half of 200 us for what is urgent
+        assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
+
+    def test_alarms_without_end_spend_no_more_than_the_share_and_the_advance(self) -> None:
+        budget = Budget(0.01, advance_us=500.0)
+        spent = 0.0
+        for _ in range(1_000):
+            budget.earn(1_000.0)
+            count = budget.affordable_urgent(each_us=5.0, wanted=128)
+            budget.pay(5.0 * count)
+            spent += 5.0 * count
+            if budget.allows():
+                budget.pay(40.0)
+                spent += 40.0
+        assert 0.009 * 1e6 <= spent <= 0.01 * 1e6 + 2 * 500.0 + 40.0
+
+    def test_a_search_is_a_debt_that_a_quarter_of_the_earnings_repays(self) -> None:
         budget = Budget(0.02)
-        assert not budget.allows_urgent(500.0)
+        budget.owe(100.0)
+        budget.earn(10_000.0)  # 200 us earned, 50 of them for the debt
+        assert budget.allows()
+        budget.pay(151.0)
+        assert not budget.allows()
         budget.earn(10_000.0)
-        assert budget.allows_urgent(500.0)
-        budget.pay(500.0)
-        assert not budget.allows_urgent(500.0)
+        budget.pay(150.0)
+        budget.earn(10_000.0)  # nothing is owed any more
+        budget.pay(198.0)
+        assert budget.allows()
+
+    def test_loans_are_small_beside_the_work_and_bounded_in_all(self) -> None:
+        budget = Budget(0.01)
+        assert not budget.allows_loan(60_000.0, useful_us=1_000_000.0)
+        for _ in range(4):
+            assert budget.allows_loan(60_000.0, useful_us=2_000_000.0)
+            budget.owe(60_000.0)
+        assert not budget.allows_loan(60_000.0, useful_us=2_000_000.0)
+        assert Budget(None).allows_loan(1e9, useful_us=0.0)
 
     def test_work_that_can_wait_takes_a_quarter_of_the_share(self) -> None:
         budget = Budget(0.02)
@@ -155,16 +190,19 @@ class TestBudget:
         unlimited = Budget(None)
         unlimited.pay(1e9)
         assert unlimited.allows()
-        assert unlimited.allows_urgent(1e9)
+        assert unlimited.affordable_urgent(1e9, wanted=128) == 128
         with pytest.raises(ValueError, match="share must be"):
             Budget(1.5)
 
 
-def detections(detector: DropRateDetector, seen: np.ndarray, batches) -> list[bool]:
+def detections(
+    detector: DropRateDetector, seen: np.ndarray, batches, cost_us: np.ndarray | None = None
+) -> list[bool]:
     """Return after which batches the detector showed a change."""
     shown = []
     for dropped in batches:
-        detector.update(seen, np.asarray(dropped))
+        costs = np.ones(len(seen)) if cost_us is None else cost_us
+        detector.update(seen, np.asarray(dropped), costs)
         shown.append(detector.detected)
     return shown
 
@@ -173,32 +211,78 @@ class TestDropRates:
     def test_chance_is_no_drift(self) -> None:
         rng = np.random.default_rng(0)
         seen = np.array([4_096, 2_000])
-        batches = (rng.binomial(seen, [0.5, 0.3]) for _ in range(300))
+        batches = (rng.binomial(seen, [0.5, 0.5]) for _ in range(300))
         assert not any(detections(DropRateDetector(), seen, batches))
 
     def test_a_change_is_noticed_at_once_and_only_once(self) -> None:
         rng = np.random.default_rng(1)
-        seen = np.array([2_000])
-        batches = (rng.binomial(seen, 0.8 if batch < 50 else 0.4) for batch in range(100))
+        seen = np.array([2_000, 1_000])
+        batches = (rng.binomial(seen, [0.8 if n < 50 else 0.2, 0.5]) for n in range(100))
         shown = detections(DropRateDetector(), seen, batches)
         assert [batch for batch, detected in enumerate(shown) if detected] == [50]
 
-    def test_rows_that_always_differ_are_soon_no_news(self) -> None:
-        batches = ([1_600 if batch % 2 else 800] for batch in range(60))
-        shown = detections(DropRateDetector(), np.array([2_000]), batches)
-        assert sum(shown) <= 8
-        assert not any(shown[30:])
+    def test_the_counted_order_is_by_drop_rate_and_cost(self) -> None:
+        detector, seen, cost_us = DropRateDetector(), np.array([2_000] * 3), np.array([1, 9, 2.0])
+        detections(detector, seen, [[1_600, 1_200, 100], [60, 1_200, 500]], cost_us)
+        assert detector.detected
+        assert detector.counted_order == [2, 1, 0]
+
+    def test_rows_that_change_without_making_another_order_cheaper_are_no_drift(self) -> None:
+        seen, cost_us = np.array([4_096, 2_000]), np.array([25.0, 3_000.0])
+        batches = ([[3_600, 1_000], [700, 1_900]][n % 2] for n in range(60))
+        assert not any(detections(DropRateDetector(), seen, batches, cost_us))
+
+    def test_what_the_reference_promised_already_is_no_drift(self) -> None:
+        """As with a predicate that drops exactly what the one before it keeps."""
+        seen = np.array([4_096, 2_048])
+        batches = ([2_048 + 300 * (n % 2), 2_040] for n in range(40))
+        assert not any(detections(DropRateDetector(), seen, batches))
+
+    def test_alarms_that_were_wrong_must_promise_twice_as_much_the_next_time(self) -> None:
+        seen, calm, changed = np.array([4_096, 2_000]), [2_048, 1_000], [1_000, 1_000]
+        detector = DropRateDetector()
+        assert detections(detector, seen, [calm, calm, changed])[-1]
+        detector.reset()
+        for _ in range(3):
+            detector.back_off()
+        assert not any(detections(detector, seen, [calm, calm, changed]))
+        assert detections(detector, seen, [calm, [0, 2_000]])[-1]  # that is another matter
+
+    def test_rows_that_change_from_batch_to_batch_are_soon_no_news(self) -> None:
+        seen = np.array([2_000, 2_000])
+        detector, alarms = DropRateDetector(), 0
+        for number in range(60):
+            batch = [[1_500, 700], [700, 1_500]][number % 2]
+            if detections(detector, seen, [batch])[0]:
+                alarms += 1
+                detector.back_off()  # a profile has confirmed the order
+        assert alarms <= 6
+
+    def test_an_alarm_right_after_another_must_promise_more_the_next_time(self) -> None:
+        seen, one, other = np.array([2_000, 2_000]), [1_500, 700], [700, 1_500]
+        detector, alarms = DropRateDetector(), 0
+        for _ in range(30):
+            detector.reset()  # each alarm led to another order
+            alarms += sum(detections(detector, seen, [one, other]))
+        assert alarms <= 6
 
     def test_positions_that_nothing_reaches_are_left_alone(self) -> None:
         assert not any(detections(DropRateDetector(), np.array([100, 0]), [[100, 0]] * 3))
 
+    def test_a_position_that_nothing_had_reached_counts_from_then_on(self) -> None:
+        detector = DropRateDetector()
+        detector.update(np.array([1_000, 0]), np.array([1_000, 0]), np.ones(2))
+        detector.update(np.array([1_000, 900]), np.array([100, 890]), np.ones(2))
+        assert detector.detected
+        assert detector.counted_order == [1, 0]
+
     def test_a_restored_detector_expects_what_the_other_expected(self) -> None:
         seen = np.array([4_000, 500])
         first = DropRateDetector()
-        detections(first, seen, [[3_600, 50]] * 5)
+        detections(first, seen, [[3_600, 250]] * 5)
         second = DropRateDetector()
         second.restore(first.snapshot())
-        assert detections(second, seen, [[3_600, 50], [400, 50]]) == [False, True]
+        assert detections(second, seen, [[3_600, 250], [400, 250]]) == [False, True]
 
 
 class TestCusum:

@@ -47,7 +47,7 @@ class OrderKnowledge:
     """
 
     kind: ClassVar[str] = "order"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     order: tuple[int, ...]
     cost_us: Costs

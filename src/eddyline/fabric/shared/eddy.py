@@ -202,7 +202,8 @@ class SharedEddy:
             if not len(slots):
                 continue
             row = int(lineage.rows[held.position])
-            values = batch.describe_row(row, held.operator.columns)
+            described = batch.describe_row(row, held.operator.columns)
+            values = ", ".join(f"{name}={value}" for name, value in described.items())
             said = f"{held.operator.name} raised {describe_error(held.error)}"
             for number in self._queries.numbers(slots).tolist():
                 failures.setdefault(number, f"{said} on the row {values}")

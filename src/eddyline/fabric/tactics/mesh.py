@@ -211,7 +211,7 @@ class MeshTactic:
 
     def _search(self, seconds_max: float | None, progress: Progress | None = None) -> None:
         """Search the profiled rows for classes; put the result on trial."""
-        self._schedule.begin(self.class_search)
+        self._schedule.begin()
         try:
             training = self.class_search.training_set(self._array.cost_us())
             result = self.class_search.search(training, seconds_max, self.mesh, progress)

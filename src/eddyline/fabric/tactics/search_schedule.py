@@ -16,9 +16,9 @@ PAUSE_ROWS = 16_384
 class SearchSchedule:
     """Decides whether there is budget for a search, and books the time of each.
 
-    The first search is always allowed. The next few, and those after drift, are urgent and paid
-    from the budget's urgent share. All others can wait: they may take a share of the useful work
-    since the last search and are not paid for, because a debt of that size would leave the order
+    The first search is always allowed. The next few, and those after drift, need a loan of the
+    budget. All others can wait: they may take a share of the useful work since the last search.
+    Each is a debt that is repaid slowly, because paying for it at once would leave the order
     unwatched (docs/decisions/0006). After a trial that was reverted, searches pause for twice as
     many rows as the time before.
 
@@ -38,7 +38,6 @@ class SearchSchedule:
         self._useful_us = 0.0
         self._reverted_trials = 0
         self._paused_until_rows = 0
-        self._is_paid = False
         self._began = 0.0
 
     def add_useful(self, useful_us: float) -> None:
@@ -53,13 +52,11 @@ class SearchSchedule:
             return True
         budget = self._ledger.budget
         if self.is_urgent or class_search.is_early:
-            return budget.allows_urgent(self._booked_us)
+            return budget.allows_loan(self._booked_us, self._useful_us)
         return budget.allows_deferrable(self._booked_us, self._useful_us)
 
-    def begin(self, class_search: ClassSearch) -> None:
+    def begin(self) -> None:
         """Start to time a search."""
-        is_urgent = self.is_urgent or class_search.is_early
-        self._is_paid = class_search.searches > 0 and is_urgent
         self.is_urgent = False
         self._useful_us = 0.0
         self._began = time.perf_counter()
@@ -68,8 +65,7 @@ class SearchSchedule:
         """Book the time of a search."""
         self._search_us = (time.perf_counter() - self._began) * 1e6
         self._ledger.book_profiling(self._search_us)
-        if self._is_paid:
-            self._ledger.budget.pay(self._booked_us)
+        self._ledger.budget.owe(self._booked_us)
 
     def note_trial(self, is_kept: bool) -> None:
         """Pause searches after a trial that was reverted."""

@@ -14,7 +14,7 @@ from eddyline.fabric.operator_array import RouteTrace
 from eddyline.fabric.profiler import BURST_TUPLES_MIN, Profile, ProfileDemand
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
-from eddyline.fabric.trials import AFTER, BeforeAfterTrial, OrderCooldown
+from eddyline.fabric.trials import BeforeAfterTrial, OrderCooldown
 from eddyline.journal.events import DefaultRouteChanged, DriftDetected, OrderChanged, Verdict
 from eddyline.mesh import Progress
 from eddyline.operators import Batch
@@ -94,7 +94,8 @@ class SingleOrder:
         if not self.policy.watches_drift:
             return False
         by_position = list(self.policy.order)
-        self._drift.update(seen[by_position], (seen - passed)[by_position])
+        cost_us = self._array.cost_us()[by_position]
+        self._drift.update(seen[by_position], (seen - passed)[by_position], cost_us)
         if self._drift.detected:
             self.forget(DriftDetected(order=self._array.names(self.policy.order)))
         return self._drift.detected
@@ -132,36 +133,51 @@ class SingleOrder:
 
         """
         is_new = bool(len(profile.tuples)) or self.policy.profile_probability <= 0
-        if not is_new and self._trial is None:
+        if not is_new and self._trial is None and not self._drift.detected:
             return
         cost_us = self._array.cost_us()
-        change = None
-        if is_new:
-            evidence = Evidence(
-                outcome.rows,
-                self.policy.order,
-                outcome.seen,
-                outcome.passed,
-                cost_us,
-                profile.tuples,
-            )
-            change = self.policy.learn(evidence)
+        evidence = Evidence(
+            outcome.rows,
+            self.policy.order,
+            outcome.seen,
+            outcome.passed,
+            cost_us,
+            profile.tuples,
+        )
+        change = self.policy.learn(evidence) if is_new else None
+        if self._drift.detected and change is None:
+            if len(profile.tuples) < BURST_TUPLES_MIN:
+                change = self._change_to_counted_order(profile)
+            else:
+                self._drift.back_off()
         if change is not None:
             if is_for_all:
                 self._start_trial(change, evidence)
             else:
                 self._change_default(change)
         elif self._trial is not None and is_for_all:
-            self._trial.add(AFTER, outcome.rows, outcome.seen)
+            self._trial.count(outcome.rows, outcome.seen, outcome.passed)
             if self._trial.is_over:
                 self.end_trial(self._trial.verdict(cost_us))
 
     # --- changes of the order ----------------------------------------------------------------
 
+    def _change_to_counted_order(self, profile: Profile) -> Change:
+        """Take the order that is best by the counts of the chunk, where no burst was affordable."""
+        before = self.policy.order
+        after = tuple(before[position] for position in self._drift.counted_order)
+        self.policy.adopt(after)
+        self.policy.load_profile(profile.tuples)
+        cost_before_us, cost_after_us = self._drift.counted_cost_us
+        numbers = {"cost_before_us": cost_before_us, "cost_after_us": cost_after_us}
+        return Change(before, after, numbers)
+
     def _start_trial(self, change: Change, evidence: Evidence) -> None:
         """Put a new order on trial, unless it was reverted a short while ago."""
         if self.policy.on_trial and self._cooldown.bars(change.after, self._context.ledger.rows):
+            tuples = self.policy.profile()
             self.policy.adopt(change.before)
+            self.policy.load_profile(tuples)
             return
         self.end_trial("interrupted")
         self._drift.reset()
@@ -218,6 +234,7 @@ class SingleOrder:
             self._cooldown.add(trial.tried, self._context.ledger.rows)
             self.policy.adopt(trial.order)
             self._drift.reset()
+            self._drift.back_off()
             if self.policy.watches_drift:
                 self._context.profiler.request_burst()
 

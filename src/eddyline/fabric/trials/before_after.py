@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from eddyline.arrays import FloatArray
+import numpy as np
+
+from eddyline.arrays import FloatArray, IntArray
 from eddyline.fabric.trials.trial import AFTER, BEFORE, Trial
-from eddyline.journal.events import Names
+from eddyline.journal.events import Names, Verdict
 
 TRIAL_ROWS = 8_192
 WORSE_MAX = 1.15
@@ -35,7 +37,7 @@ class BeforeAfterTrial(Trial):
     --------
     >>> import numpy as np
     >>> trial = BeforeAfterTrial((0, 1), (1, 0), np.array([1.0, 0.5]), ("a", "b"), ("b", "a"))
-    >>> trial.add(AFTER, 10_000, np.array([9_000, 10_000]))
+    >>> trial.count(10_000, seen=np.array([9_000, 10_000]), passed=np.array([900, 9_000]))
     >>> trial.is_over, trial.verdict(np.ones(2))
     (True, 'reverted')
 
@@ -53,17 +55,38 @@ class BeforeAfterTrial(Trial):
         self.tried = tried
         self.rows[BEFORE] = 1
         self._seen[BEFORE] = expected
+        self._passed: IntArray = np.zeros(len(order), dtype=np.int64)
+
+    def count(self, rows: int, seen: IntArray, passed: IntArray) -> None:
+        """Count rows that took the new order, and what each predicate did to them."""
+        self.add(AFTER, rows, seen)
+        self._passed += passed
 
     @property
     def is_over(self) -> bool:
         """Whether enough rows have taken the new order."""
         return self.rows[AFTER] >= TRIAL_ROWS
 
+    def verdict(self, cost_us: FloatArray) -> Verdict:
+        """Revert if a row costs clearly more, unless the old order would cost these rows more too.
+
+        The rows may have become more expensive in every order since the decision. What the old
+        order would cost them is estimated from the rates at which the predicates passed them, as if
+        these were independent.
+        """
+        if super().verdict(cost_us) == "kept":
+            return "kept"
+        rates = self._passed / np.maximum(self._seen[AFTER], 1)
+        reach = np.cumprod([1.0, *rates[list(self.order[:-1])]])
+        estimated_us = float(reach @ cost_us[list(self.order)])
+        return "kept" if self.row_costs_us(cost_us)[AFTER] <= estimated_us else "reverted"
+
 
 class OrderCooldown:
     """Keeps orders that were reverted from being tried again soon.
 
-    Each time an order is reverted, it is barred for twice as many rows as the time before.
+    Each time an order is reverted, it is barred for twice as many rows as the time before, up to
+    262,144 rows.
 
     Examples
     --------
@@ -75,6 +98,7 @@ class OrderCooldown:
     """
 
     _ORDERS_MAX = 64
+    _DOUBLINGS_MAX = 4
 
     def __init__(self) -> None:
         self._barred: dict[Order, tuple[int, int]] = {}  # until how many rows, how many times
@@ -82,7 +106,10 @@ class OrderCooldown:
     def add(self, order: Order, at_rows: int) -> None:
         """Bar the order for a while."""
         times = self._barred.pop(order, (0, 0))[1] + 1
-        self._barred[order] = (at_rows + 2 * TRIAL_ROWS * 2 ** min(times, 20), times)
+        self._barred[order] = (
+            at_rows + 2 * TRIAL_ROWS * 2 ** min(times, self._DOUBLINGS_MAX),
+            times,
+        )
         if len(self._barred) > self._ORDERS_MAX:
             self._barred.pop(next(iter(self._barred)))
 

@@ -16,6 +16,7 @@ Names = tuple[str, ...]
 Verdict = Literal["kept", "reverted", "interrupted"]
 
 _CLASSES: dict[str, type[Event]] = {}
+NAME_CHARACTERS_MAX = 40  # of an operator's name in a sentence; fields have the whole name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,4 +85,7 @@ def route_words(names: Names) -> str:
     'a → b'
 
     """
-    return " → ".join(names)
+    return " → ".join(
+        name if len(name) <= NAME_CHARACTERS_MAX else f"{name[: NAME_CHARACTERS_MAX - 1]}…"
+        for name in names
+    )

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from eddyline.arrays import FloatArray, IntArray
 from eddyline.mesh import Mesh, route_words
+from eddyline.report.characters import one_line, shorten
 from eddyline.report.model import ClassLine
+
+NAME_CELLS_MAX = 40  # of a predicate's name in a route
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def class_lines(
         without counts both are as expected by the search.
 
     """
+    names = [shorten(one_line(name), NAME_CELLS_MAX) for name in names]
     paths: dict[int, list[str]] = {}
     for label, path in mesh.tree.paths():
         paths.setdefault(label, []).append(" and ".join(path) or "all rows")

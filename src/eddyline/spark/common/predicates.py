@@ -45,12 +45,18 @@ def without_literals(condition: str) -> str:
 
 
 class NativePredicate:
-    """A condition that Spark evaluates itself, in the JVM, before Python is reached."""
+    """A condition that Spark evaluates itself, in the JVM, before Python is reached.
+
+    Its name is the one given, else the alias of the Column, else its text.
+    """
 
     def __init__(self, condition: str | Column, name: str | None = None) -> None:
         self.condition = condition
-        text = condition if isinstance(condition, str) else _column_text(condition)
-        self.name = name or text
+        if isinstance(condition, str):
+            text, alias = condition, None
+        else:
+            text, alias = _column_text(condition), _column_alias(condition)
+        self.name = name or alias or text
         # By the names of Spark's functions: only the JVM could tell from the plan.
         self.deterministic = not _NONDETERMINISTIC.search(without_literals(text))
 
@@ -225,7 +231,7 @@ def lookup(
 
 def to_predicate(given: object) -> Predicate:
     """Return an argument of `el.where` as a predicate; an error says why it cannot be one."""
-    if isinstance(given, PythonPredicate | LookupPredicate):
+    if isinstance(given, NativePredicate | PythonPredicate | LookupPredicate):
         return given
     if isinstance(given, str):
         if not given.strip():
@@ -242,6 +248,13 @@ def to_predicate(given: object) -> Predicate:
         f"{type(given).__name__} is not a predicate; pass SQL text, a Column, el.udf(...) or "
         f"el.lookup(...)"
     )
+
+
+def is_portable(predicate: Predicate) -> bool:
+    """Whether a predicate may leave its Spark session: it holds neither a table nor a Column."""
+    if isinstance(predicate, PythonPredicate):
+        return all(isinstance(column, str) for column in predicate.columns)
+    return isinstance(predicate, NativePredicate) and isinstance(predicate.condition, str)
 
 
 def with_unique_names(predicates: Sequence[Predicate]) -> list[Predicate]:
@@ -265,3 +278,17 @@ def _is_column(given: object) -> bool:
 
 def _column_text(column: Column) -> str:
     return re.sub(r"^Column<['\"](.*)['\"]>$", r"\1", str(column), flags=re.DOTALL)
+
+
+def _column_alias(column: Column) -> str | None:
+    """Return the alias of a Column; None if it has none.
+
+    Its text does not tell: `a = 'x' AS b` may be a comparison with an alias or with a text.
+    """
+    fields = vars(column)  # any other name would be taken for a field of a struct
+    if "_expr" in fields:  # Connect
+        names: Sequence[Any] = getattr(fields["_expr"], "_alias", None) or ()
+        return str(names[0]) if len(names) == 1 else None
+    node = fields["_jc"].node()
+    is_alias = node.getClass().getSimpleName() == "Alias" and node.name().size() == 1
+    return str(node.name().apply(0)) if is_alias else None

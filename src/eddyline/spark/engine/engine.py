@@ -14,6 +14,7 @@ from eddyline.journal import Journal
 from eddyline.journal.events import EngineStarted
 from eddyline.ordering import Policy
 from eddyline.report.run import QueryStates
+from eddyline.spark.common.worker_python import check_worker_python
 from eddyline.spark.engine.checks import check_place, read_keep_s
 from eddyline.spark.engine.compiler import QueryCompiler
 from eddyline.spark.engine.crossing import CrossingPlanner
@@ -93,6 +94,7 @@ class Engine:
         keep: str | None = None,
     ) -> None:
         check_place(spark, path)
+        check_worker_python(spark)
         keep_s = read_keep_s(keep)
         self._policy = eddy_policy(policy)
         self._seed = seed

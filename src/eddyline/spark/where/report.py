@@ -57,7 +57,7 @@ def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
         lines.append(
             PredicateLine(
                 predicate.name,
-                _kind(predicate),
+                kind_of(predicate),
                 seen=int(totals.seen[index]),
                 passed=int(totals.passed[index]),
                 failed=int(totals.failed[index]),
@@ -69,7 +69,8 @@ def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
     return lines
 
 
-def _kind(predicate: Predicate) -> str:
+def kind_of(predicate: Predicate) -> str:
+    """Return what judges the rows: `spark`, `lookup`, or how a function is called."""
     if isinstance(predicate, PythonPredicate):
         return predicate.kind.replace("_", " ")
     return "lookup" if isinstance(predicate, LookupPredicate) else "spark"

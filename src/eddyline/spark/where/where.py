@@ -6,25 +6,34 @@ import itertools
 import threading
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EddylineError, InvalidPredicateError
 from eddyline.fabric import OnError, RouterOptions
 from eddyline.fabric.knowledge import Knowledge, MeshKnowledge
-from eddyline.fabric.tactics.choose import RoutingPolicy, check_policy, finds_classes, mesh_options
+from eddyline.fabric.tactics.choose import (
+    RoutingPolicy,
+    check_policy,
+    finds_classes,
+    mesh_options,
+    policy_name,
+)
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
+from eddyline.report.characters import one_line, shorten
 from eddyline.spark.common.filters import filter_by
 from eddyline.spark.common.predicates import (
     LookupPredicate,
     PythonPredicate,
+    is_portable,
     to_predicate,
     with_unique_names,
 )
+from eddyline.spark.common.worker_python import check_worker_python
 from eddyline.spark.where.collector import NoteCollector
-from eddyline.spark.where.report import make_report
+from eddyline.spark.where.report import kind_of, make_report
 from eddyline.spark.where.stages import Stages
 
 if TYPE_CHECKING:
@@ -98,6 +107,8 @@ def where(
     <BLANKLINE>
     >>> f.report().rows, f.report().kept
     (2, 1)
+    >>> f
+    <el.where 'where' (policy auto, on_error raise): length(text) > 5 [spark], calm [row], ...>
 
     """
     options = RouterOptions(on_error=on_error, budget=budget, seed=seed)
@@ -144,6 +155,7 @@ class Where:
         self._batches: list[BatchObserver] = []
         self._streams: dict[int, StreamObserver] = {}
         self._native: NativeStages | None = None
+        self._known_before: tuple[Knowledge, ...] = ()
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -152,12 +164,37 @@ class Where:
                 f"el.where is applied to a Spark DataFrame, not to {type(df).__name__}: "
                 f"df.transform(el.where(...))"
             )
+        if self._stages.routed:
+            check_worker_python(df.sparkSession)
         df = self._filter_native(df)
         if self._stages.routed:
             df = self._route(df)
         for predicate in self._stages.after:
             df = filter_by(df, predicate)
         return df
+
+    def __repr__(self) -> str:
+        policy = f"policy {policy_name(self._policy)}, on_error {self._options.on_error}"
+        parts = [f"{shorten(one_line(p.name), 60)} [{kind_of(p)}]" for p in self.predicates]
+        return f"<el.where {self.name!r} ({policy}): {', '.join(parts)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the filter with what it has learnt; its report and journal start again."""
+        for predicate in self.predicates:
+            if not is_portable(predicate):
+                held = "a table" if isinstance(predicate, LookupPredicate) else "a Column"
+                raise EddylineError(
+                    f"{self!r} cannot be pickled: {predicate.name!r} holds {held} of this Spark "
+                    f"session. Write a Column as SQL text, or make the filter where it is "
+                    f"used, by a function that returns el.where(...)"
+                )
+        if self._sample is not None:
+            raise EddylineError(
+                f"{self!r} cannot be pickled: its sample is a DataFrame of this Spark session. "
+                f"Make the filter where it is used, by a function that returns el.where(...)"
+            )
+        made_with = (self.predicates, self._policy, self._options, self._classify_by, None)
+        return _unpickle, ((*made_with, self.name), self._knowledge())
 
     def report(self) -> Report:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
@@ -180,13 +217,17 @@ class Where:
         if len(self._stages.routed) > 1:  # a single predicate has nothing to start from
             self._gather(REBUILD_WAIT_S)
         build = next(self._builds)
-        knowledge = self._collector.knowledge() or self._learn_beforehand(df, build)
+        knowledge = self._knowledge() or self._learn_beforehand(df, build)
         planner = self._planner(df, knowledge)
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
         observed = self._observe(keep_judged(routed, verdict), verdict)
         return drop_notes(observed, verdict)
+
+    def _knowledge(self) -> tuple[Knowledge, ...]:
+        """Return what is known now, or what was known elsewhere before this filter was made."""
+        return self._collector.knowledge() or self._known_before
 
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
@@ -295,3 +336,9 @@ class Where:
 
     def _note(self, event: Event) -> None:
         self._collector.write([Record(event, process="driver")])
+
+
+def _unpickle(made_with: tuple[Any, ...], knowledge: tuple[Knowledge, ...]) -> Where:
+    copied = Where(*made_with)
+    copied._known_before = knowledge
+    return copied

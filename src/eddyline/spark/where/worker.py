@@ -19,6 +19,7 @@ from eddyline.fabric import Router
 from eddyline.spark.common.convert import SparkColumnReader
 from eddyline.spark.common.operator_plans import make_operator
 from eddyline.spark.common.worker_cache import WorkerCache
+from eddyline.spark.common.worker_output import end_quietly_when_unread
 from eddyline.spark.where.note import WorkerNote
 from eddyline.spark.where.plan import RouterPlan
 from eddyline.spark.where.verdict import encode
@@ -77,6 +78,7 @@ def run_task(plan: RouterPlan, batches: Iterator[Any]) -> Iterator[pa.Array]:
     the driver grows with the number of tasks and not with the number of rows. To know which batch
     is the last, one batch is read ahead.
     """
+    end_quietly_when_unread()
     router = recall_router(plan)
     number, next_note = 0, 1
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 from eddyline.bench.amri_case import Case, hybrid, make_case, paper_9, rivals_of, work_in_words
@@ -30,8 +31,9 @@ def all_bits(bench: Bench) -> None:
                 name: run() for name, run in rivals_of(case, bits).items() if "hash" not in name
             }
             runs["7 hash indices"] = hashes
-            own = runs["AMRI"]
-            arrival_ns = 1.05 * own.cost_ns / sum(step.rows for step in own.steps)
+            # Half of the methods keep up with the arrivals, whichever they are.
+            row_ns = [run.cost_ns / sum(step.rows for step in run.steps) for run in runs.values()]
+            arrival_ns = statistics.median(row_ns)
             until_full = {
                 name: run.results_until_full(arrival_ns, memory_bytes) for name, run in runs.items()
             }

@@ -63,7 +63,7 @@ def _tuned(
     tuner = Tuner()
     partition = Partition(columns, tuner.configuration("A", columns))
     tuner.arrived("A", len(columns))
-    tuner.record("A", pattern, max(100 * probes, 10_000))
+    tuner.record("A", pattern, max(100 * probes, 10 * len(columns)))
     tuner.tune({"A": [partition]})
     return partition, dict(tuner.expected("A"))
 

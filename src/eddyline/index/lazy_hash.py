@@ -44,6 +44,10 @@ class LazyHash(Index):
         """Memory that the indexes built so far take."""
         return sum(index.bytes for index in self._built.values())
 
+    def is_built(self, pattern: Pattern) -> bool:
+        """Whether the index of a pattern is there."""
+        return pattern in self._built
+
     @property
     def patterns(self) -> list[Pattern]:
         """The patterns whose indexes are built, in the order in which they were built."""

@@ -124,7 +124,7 @@ class Partition:
     def _cheapest(self, pattern: Pattern, probes: int, demand: Mapping[Pattern, float]) -> Index:
         if self._only == BitAddress.name:
             return self.bit_address
-        if pattern in self._hashes.patterns:
+        if self._hashes.is_built(pattern):
             return self._hashes
         if self._only == LazyHash.name:
             return self._build_hash(pattern)

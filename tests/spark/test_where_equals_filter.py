@@ -211,7 +211,51 @@ def test_a_second_action_on_the_same_dataframe(spark) -> None:
     filtered = spark.range(1_000).transform(f)
     assert filtered.count() == 500
     assert filtered.count() == 500
-    assert f.report().rows == 1_000  # Spark observes the first action only, as documented
+    assert f.report().rows == 1_000  # Spark observes the first action only, as the report says
+    assert "covers the first action on 1 DataFrame." in " ".join(str(f.report()).split())
+    assert spark.range(500).transform(f).count() == 250
+    lines = [(line.name, line.rows, line.kept) for line in f.report().actions]
+    assert lines == [
+        ("DataFrame 1, first action", 1_000, 500),
+        ("DataFrame 2, first action", 500, 250),
+    ]
+
+
+def test_rows_on_which_a_predicate_raised_did_not_pass_it(spark) -> None:
+    @F.pandas_udf("boolean")
+    def fragile(i: pd.Series) -> pd.Series:
+        if (i % 10 == 3).any():
+            raise ValueError("three")
+        return i % 10 != 4
+
+    f = el.where(
+        el.udf(lambda i: 1 / (i % 10) > 0, "id", name="inverse"),  # raises on a tenth
+        el.udf(fragile, "id"),
+        on_error="drop",
+        seed=0,
+    )
+    assert spark.range(0, 200, 1, 1).transform(f).count() == 140
+    report = f.report()
+    inverse, vectorised = report.lines
+    assert (inverse.failed, inverse.passed) == (inverse.seen // 10, inverse.seen * 9 // 10)
+    assert vectorised.failed == 20
+    assert report.at_fault == 40
+    assert "40 rows that no predicate dropped, and on which one raised, were dropped" in (
+        " ".join(str(report).split())
+    )
+
+
+def test_long_texts_are_not_called_constant(spark) -> None:
+    df = spark.range(0, 2_000, 1, 1).selectExpr("id", "concat(repeat('long', 20), id) AS body")
+    f = el.where(
+        el.udf(lambda i: i % 2 == 0, "id", name="even"),
+        el.udf(lambda i: i % 3 == 0, "id", name="third"),
+        policy="mesh",
+        sample=df,
+        seed=0,
+    )
+    assert df.transform(f).count() == 334
+    assert f.report().rejected["body"] == "every text is longer than 40 characters or NULL"
 
 
 def test_the_filtered_dataframe_can_be_used_twice_in_one_plan(spark) -> None:

@@ -206,7 +206,13 @@ class Router:
         return verdict
 
     def _settle(self, errors: HeldErrors, batch: Batch, alive: Rows) -> BoolArray:
-        return _to_verdict(batch.rows, errors.settle(batch, alive, self.options.on_error))
+        kept = errors.settle(batch, alive, self.options.on_error)
+        self.totals.at_fault += errors.at_fault
+        for operator, dropped, failed in errors.judged_again:
+            place = next(i for i, own in enumerate(self.operators) if own is operator)
+            self.totals.passed[place] -= dropped
+            self.totals.failed[place] += failed
+        return _to_verdict(batch.rows, kept)
 
     def _size_of_next_chunk(self, rows: int) -> int:
         """Small while nothing is known or rows are expensive, so that an order comes early."""

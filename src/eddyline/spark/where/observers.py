@@ -37,12 +37,15 @@ class BatchObserver:
         Attached to the DataFrame.
     collector
         Where the notes go.
+    action
+        What is observed, in words.
 
     """
 
-    def __init__(self, observation: Observation, collector: NoteCollector) -> None:
+    def __init__(self, observation: Observation, collector: NoteCollector, action: str) -> None:
         self._observation = observation
         self._collector = collector
+        self._action = action
         self._thread: threading.Thread | None = None
         #: Whether the notes have been read.
         self.done = False
@@ -67,7 +70,7 @@ class BatchObserver:
         if row and not self.done:
             self.done = True
             try:
-                self._collector.add(decode_notes(row[METRIC]))
+                self._collector.add(decode_notes(row[METRIC]), self._action)
             except EddylineError as error:
                 warnings.warn(str(error), stacklevel=1)
 
@@ -87,16 +90,16 @@ class StreamObserver:
     def __init__(self, spark: SparkSession, collector: NoteCollector) -> None:
         self._spark = spark
         self._collector = collector
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}
         self._read: OrderedDict[tuple[str, int, str], None] = OrderedDict()
         self._started: set[str] = set()
         self._lock = threading.Lock()
         self._ended = threading.Condition()
         self._listen()
 
-    def watch(self, name: str) -> None:
-        """Read the notes of observations of this name from now on."""
-        self._names.add(name)
+    def watch(self, name: str, action: str) -> None:
+        """Read the notes of observations of this name from now on; `action` says what they are."""
+        self._names[name] = action
 
     def poll(self) -> None:
         """Read what running queries have reported, and what is still on its way here."""
@@ -130,7 +133,7 @@ class StreamObserver:
                 if len(self._read) > PROGRESS_REMEMBERED:
                     self._read.popitem(last=False)
             try:
-                self._collector.add(decode_notes(_notes_in(row)))
+                self._collector.add(decode_notes(_notes_in(row)), self._names[name])
             except EddylineError as error:
                 warnings.warn(str(error), stacklevel=1)
 

@@ -156,6 +156,8 @@ class Where:
         self._streams: dict[int, StreamObserver] = {}
         self._native: NativeStages | None = None
         self._known_before: tuple[Knowledge, ...] = ()
+        #: Columns of which only short texts cross, so that workers see NULL for the long ones.
+        self._shortened: frozenset[str] = frozenset()
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -200,7 +202,13 @@ class Where:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
         self._gather(REPORT_WAIT_S)
         return make_report(
-            self.name, self._policy, self._options, self._stages, self._collector, self._native
+            self.name,
+            self._policy,
+            self._options,
+            self._stages,
+            self._collector,
+            self._native,
+            self._shortened,
         )
 
     def journal(self) -> Journal:
@@ -222,7 +230,7 @@ class Where:
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
-        observed = self._observe(keep_judged(routed, verdict), verdict)
+        observed = self._observe(keep_judged(routed, verdict), verdict, build)
         return drop_notes(observed, verdict)
 
     def _knowledge(self) -> tuple[Knowledge, ...]:
@@ -231,12 +239,14 @@ class Where:
 
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
-        from eddyline.spark.common.columns import candidate_attributes
+        from eddyline.spark.common.columns import candidate_attributes, shortened_texts
         from eddyline.spark.where.planner import RouterPlanner
 
         planner = RouterPlanner(df, self._stages.routed)
         if finds_classes(self._policy) and len(self._stages.routed) > 1:
             candidates = candidate_attributes(df, self._classify_by, planner.argument_names)
+            if self._classify_by is None:
+                self._shortened = shortened_texts(df, planner.argument_names)
             in_use = {
                 name
                 for part in knowledge
@@ -249,7 +259,7 @@ class Where:
             planner.add_attributes(candidates)
         return planner
 
-    def _observe(self, df: DataFrame, verdict: str) -> DataFrame:
+    def _observe(self, df: DataFrame, verdict: str, build: int) -> DataFrame:
         """Collect the notes of a verdict column, under its name."""
         from pyspark.sql import Observation
 
@@ -261,12 +271,14 @@ class Where:
                 spark = df.sparkSession
                 if id(spark) not in self._streams:
                     self._streams[id(spark)] = StreamObserver(spark, self._collector)
-                self._streams[id(spark)].watch(verdict)
+                self._streams[id(spark)].watch(verdict, f"stream {build}")
             return df.observe(verdict, collected(verdict))
         observation = Observation(verdict)
         with self._lock:
             self._batches = [batch for batch in self._batches if not batch.done]
-            self._batches.append(BatchObserver(observation, self._collector))
+            self._batches.append(
+                BatchObserver(observation, self._collector, f"DataFrame {build}, first action")
+            )
         return df.observe(observation, collected(verdict))
 
     def _gather(self, timeout_s: float) -> None:

@@ -356,3 +356,23 @@ def test_an_alias_is_the_name_of_a_condition(spark) -> None:
     assert "'numbers' (policy auto, on_error raise): not small [spark], concat(" in repr(f)
     assert "… [spark]>" in repr(f)
     assert max(map(len, str(f.report()).splitlines())) <= 80
+
+
+def test_a_shared_value_gives_the_rows_of_sparks_filter(spark) -> None:
+    import json
+
+    df = spark.range(0, 600, 1, 2).selectExpr(
+        "id", "if(id % 7 = 0, 'broken', to_json(struct(id % 10 AS n, id % 3 AS k))) AS body"
+    )
+    doc = el.shared(json.loads, "body", name="doc")
+    f = el.where(
+        el.udf(lambda doc: doc["n"] > 4, doc, name="n"),
+        el.udf(lambda doc, i: doc["k"] == i % 3, doc, "id", name="k"),
+        el.udf(lambda i: i % 7 != 0, "id", name="sound"),
+        seed=0,
+    )
+    assert ids(df.transform(f)) == [i for i in range(600) if i % 7 and i % 10 > 4]
+    assert repr(doc) == "el.shared(doc, 'body')"
+    with pytest.raises(Exception, match="broken") as caught:
+        df.transform(el.where(el.udf(lambda doc: True, doc, name="any"))).count()
+    assert el.error_of(caught.value).row == {"body": "'broken'"}

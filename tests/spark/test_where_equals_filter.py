@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pandas as pd
 import pytest
@@ -376,3 +377,28 @@ def test_a_shared_value_gives_the_rows_of_sparks_filter(spark) -> None:
     with pytest.raises(Exception, match="broken") as caught:
         df.transform(el.where(el.udf(lambda doc: True, doc, name="any"))).count()
     assert el.error_of(caught.value).row == {"body": "'broken'"}
+
+
+def test_a_memory_gives_the_first_rows_of_the_next_program_their_order(spark, tmp_path) -> None:
+    path = tmp_path / "memory.json"
+
+    def make() -> el.Where:
+        return el.where(
+            el.udf(lambda i: i % 10 != 0, "id", name="passes_most"),
+            el.udf(lambda i: i % 10 == 1, "id", name="drops_most"),
+            seed=0,
+            memory=path,
+        )
+
+    df = spark.range(0, 20_000, 1, 2)
+    assert df.transform(make()).count() == 2_000
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:  # nobody asked for a report
+        time.sleep(0.05)
+    again = make()
+    assert df.transform(again).count() == 2_000
+    starts = again.journal().of(KnowledgeRestored)
+    assert starts
+    assert all((r.at_rows, r.numbers["order"][0]) == (0, "drops_most") for r in starts)
+    with pytest.warns(UserWarning, match="predicates or the policy have changed"):
+        el.where(el.udf(lambda i: True, "id", name="other"), memory=path)

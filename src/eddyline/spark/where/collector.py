@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class NoteCollector:
     """
 
     def __init__(self, predicates: int) -> None:
+        #: Called after notes have arrived, with everything known then.
+        self.on_notes: Callable[[tuple[Knowledge, ...]], None] | None = None
         self._totals = Totals(predicates)
         self._actions: OrderedDict[str, ActionLine] = OrderedDict()
         self._journal = Journal()
@@ -78,6 +80,8 @@ class NoteCollector:
                     busy_us=float(sums.busy_us.sum() + sums.overhead_us),
                 )
             )
+        if self.on_notes is not None:
+            self.on_notes(self.knowledge())
 
     def _add_action(self, line: ActionLine) -> None:
         before = self._actions.get(line.name)

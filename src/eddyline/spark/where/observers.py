@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Observation, SparkSession
 
 IN_FLIGHT_S = 5.0
+AT_EXIT_S = 0.5
 PROGRESS_REMEMBERED = 10_000  # many more than the recent progress of all queries has
 
 
@@ -62,6 +63,17 @@ class BatchObserver:
         self._thread.join(timeout_s)
         return self.done
 
+    def wait_at_exit(self) -> None:
+        """Start to wait for the action now, and let the program end only when it was read."""
+        self.poll(0.0)
+        if self._thread is not None:
+            weakref.finalize(self, _join_at_exit, self._thread)
+
+    def read_at_once(self) -> None:
+        """Read the notes without a thread, unless one is waiting for them."""
+        if not self.done and not (self._thread is not None and self._thread.is_alive()):
+            self._read()
+
     def _read(self) -> None:
         row: Any = None
         # The session may be stopped while this waits: then there is nothing left to be read.
@@ -73,6 +85,11 @@ class BatchObserver:
                 self._collector.add(decode_notes(row[METRIC]), self._action)
             except EddylineError as error:
                 warnings.warn(str(error), stacklevel=1)
+
+
+def _join_at_exit(thread: threading.Thread) -> None:
+    """Give a thread that still reads notes a moment; one whose action never ran would never end."""
+    thread.join(AT_EXIT_S)
 
 
 class StreamObserver:

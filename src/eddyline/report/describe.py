@@ -70,6 +70,7 @@ def _summary(report: Report) -> list[str]:
         )
     paragraphs += [
         f"evaluations: {report.evaluations:,} done"
+        f" ({sum(line.profiled for line in report.routed):,} of them to learn)"
         f" | about {report.evaluations_as_written:,} in the written order"
         f" | {report.evaluations_by_spark:,} in Spark's own filter",
         f"time of all workers together: in predicates {report.busy_us / 1e6:.2f} s, routing and "
@@ -117,12 +118,12 @@ def _conclusion(report: Report) -> list[str]:
     if len(report.routed) == 1:
         return [
             f"Not worth it here: there is one predicate and so nothing to order. It took {spent}, "
-            f"about {by_spark} of it in the predicate: use df.filter."
+            f"about {by_spark} of it in the predicate: use {_instead(report)}."
         ]
     if spark_saves < WORTH_IT * report.spent_us:
         return [
             f"Not worth it here: the filter took {spent}, Spark's own would take about {by_spark} "
-            f"(time of all workers together): use df.filter."
+            f"(time of all workers together): use {_instead(report)}."
         ]
     saved, written = report.saved_us, _seconds(report.as_written_us)
     against_spark = f"about {_seconds(spark_saves)} against Spark's own filter ({by_spark})"
@@ -135,6 +136,14 @@ def _conclusion(report: Report) -> list[str]:
         f"Saved about {_seconds(saved)} against the written order ({written}) and {against_spark}: "
         f"the filter took {spent} (time of all workers together)."
     ]
+
+
+def _instead(report: Report) -> str:
+    """Return what Spark has for the same predicates."""
+    kinds = {line.kind for line in report.routed}
+    if kinds == {"lookup"}:
+        return "a semi- or anti-join"
+    return "df.filter and a join" if "lookup" in kinds else "df.filter"
 
 
 def _seconds(us: float) -> str:

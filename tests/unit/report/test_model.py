@@ -18,7 +18,8 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
         "calm kind 1,000 100 10.0% 5.00 2",
         "known lookup 100 50 50.0% 1.00",
         "1,000 rows reached Python, 50 kept",
-        "evaluations: 1,135 done | about 1,400 in the written order | 2,000 in Spark's own filter",
+        "evaluations: 1,135 done (35 of them to learn) | about 1,400 in the written order "
+        "| 2,000 in Spark's own filter",
         "covers the first action on each of 2 DataFrames. Spark observes no later action",
         'rows that no predicate dropped, and on which one raised, were dropped (on_error="drop")',
         "DataFrame 1 600 30 700 4.0 ms",
@@ -80,6 +81,11 @@ def test_it_ends_with_that_it_is_not_worth_it() -> None:
     text = str(Report("w", "auto", alone, rows=10, kept=5))
     assert "there is one predicate and so nothing to order" in text
     assert text.endswith("use df.filter.")
+
+
+def test_a_lookup_alone_is_a_join() -> None:
+    alone = [PredicateLine("a", "lookup", seen=10, passed=5, busy_us=100.0, written_seen=10)]
+    assert str(Report("w", "auto", alone, rows=10, kept=5)).endswith("use a semi- or anti-join.")
 
 
 def test_the_written_order_may_be_as_good() -> None:

@@ -131,6 +131,9 @@ class Where:
     One `Where` may be applied to several DataFrames and run many times: each plan starts from what
     was learnt before. Its report covers everything seen so far, which is the first action on each
     DataFrame it made (Spark observes no more) and every micro-batch of each stream.
+
+    It can be pickled, with what it has learnt, if it holds nothing of a Spark session: no Column,
+    no lookup and no sample.
     """
 
     def __init__(

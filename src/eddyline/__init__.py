@@ -36,7 +36,7 @@ from eddyline.ordering import (
 
 if TYPE_CHECKING:
     from eddyline.report.model import Report
-    from eddyline.spark.common.predicates import lookup, udf
+    from eddyline.spark.common.predicates import lookup, shared, udf
     from eddyline.spark.engine.engine import Engine
     from eddyline.spark.engine.run import Run
     from eddyline.spark.engine.sinks import callback
@@ -75,6 +75,7 @@ __all__ = [
     "callback",
     "error_of",
     "lookup",
+    "shared",
     "udf",
     "where",
 ]
@@ -87,6 +88,7 @@ _HOME_OF = {
     "Where": "eddyline.spark.where.where",
     "callback": "eddyline.spark.engine.sinks",
     "lookup": "eddyline.spark.common.predicates",
+    "shared": "eddyline.spark.common.predicates",
     "udf": "eddyline.spark.common.predicates",
     "where": "eddyline.spark.where.where",
 }

@@ -207,3 +207,22 @@ class TestPickling:
                 pickle.dumps(el.where(predicate))
         with pytest.raises(el.EddylineError, match="its sample is a DataFrame"):
             pickle.dumps(el.where("id > 1", sample=df))
+
+
+class TestShared:
+    def test_what_cannot_be_shared(self, spark) -> None:
+        with pytest.raises(el.InvalidPredicateError, match="a plain function, not str"):
+            el.shared("body", "id")
+        with pytest.raises(el.InvalidPredicateError, match="not a PySpark udf"):
+            el.shared(F.udf(keep, "boolean"), "id")
+        with pytest.raises(el.InvalidPredicateError, match="cannot be called with 2 column"):
+            el.shared(lambda a: a, "a", "b")
+
+    def test_where_it_cannot_be_used(self, df) -> None:
+        doc = el.shared(len, "text")
+        with pytest.raises(el.InvalidPredicateError, match="is a value, not a predicate"):
+            el.where(doc)
+        with pytest.raises(el.InvalidPredicateError, match="called once a row"):
+            el.udf(F.arrow_udf(lambda a: a, "boolean"), doc)
+        with pytest.raises(el.InvalidPredicateError, match="'p': no column 'body'"):
+            df.transform(el.where(el.udf(keep, el.shared(len, "body"), name="p")))

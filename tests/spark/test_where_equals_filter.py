@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pandas as pd
 import pytest
@@ -211,7 +212,51 @@ def test_a_second_action_on_the_same_dataframe(spark) -> None:
     filtered = spark.range(1_000).transform(f)
     assert filtered.count() == 500
     assert filtered.count() == 500
-    assert f.report().rows == 1_000  # Spark observes the first action only, as documented
+    assert f.report().rows == 1_000  # Spark observes the first action only, as the report says
+    assert "covers the first action on 1 DataFrame." in " ".join(str(f.report()).split())
+    assert spark.range(500).transform(f).count() == 250
+    lines = [(line.name, line.rows, line.kept) for line in f.report().actions]
+    assert lines == [
+        ("DataFrame 1, first action", 1_000, 500),
+        ("DataFrame 2, first action", 500, 250),
+    ]
+
+
+def test_rows_on_which_a_predicate_raised_did_not_pass_it(spark) -> None:
+    @F.pandas_udf("boolean")
+    def fragile(i: pd.Series) -> pd.Series:
+        if (i % 10 == 3).any():
+            raise ValueError("three")
+        return i % 10 != 4
+
+    f = el.where(
+        el.udf(lambda i: 1 / (i % 10) > 0, "id", name="inverse"),  # raises on a tenth
+        el.udf(fragile, "id"),
+        on_error="drop",
+        seed=0,
+    )
+    assert spark.range(0, 200, 1, 1).transform(f).count() == 140
+    report = f.report()
+    inverse, vectorised = report.lines
+    assert (inverse.failed, inverse.passed) == (inverse.seen // 10, inverse.seen * 9 // 10)
+    assert vectorised.failed == 20
+    assert report.at_fault == 40
+    assert "40 rows that no predicate dropped, and on which one raised, were dropped" in (
+        " ".join(str(report).split())
+    )
+
+
+def test_long_texts_are_not_called_constant(spark) -> None:
+    df = spark.range(0, 2_000, 1, 1).selectExpr("id", "concat(repeat('long', 20), id) AS body")
+    f = el.where(
+        el.udf(lambda i: i % 2 == 0, "id", name="even"),
+        el.udf(lambda i: i % 3 == 0, "id", name="third"),
+        policy="mesh",
+        sample=df,
+        seed=0,
+    )
+    assert df.transform(f).count() == 334
+    assert f.report().rejected["body"] == "every text is longer than 40 characters or NULL"
 
 
 def test_the_filtered_dataframe_can_be_used_twice_in_one_plan(spark) -> None:
@@ -312,3 +357,48 @@ def test_an_alias_is_the_name_of_a_condition(spark) -> None:
     assert "'numbers' (policy auto, on_error raise): not small [spark], concat(" in repr(f)
     assert "… [spark]>" in repr(f)
     assert max(map(len, str(f.report()).splitlines())) <= 80
+
+
+def test_a_shared_value_gives_the_rows_of_sparks_filter(spark) -> None:
+    import json
+
+    df = spark.range(0, 600, 1, 2).selectExpr(
+        "id", "if(id % 7 = 0, 'broken', to_json(struct(id % 10 AS n, id % 3 AS k))) AS body"
+    )
+    doc = el.shared(json.loads, "body", name="doc")
+    f = el.where(
+        el.udf(lambda doc: doc["n"] > 4, doc, name="n"),
+        el.udf(lambda doc, i: doc["k"] == i % 3, doc, "id", name="k"),
+        el.udf(lambda i: i % 7 != 0, "id", name="sound"),
+        seed=0,
+    )
+    assert ids(df.transform(f)) == [i for i in range(600) if i % 7 and i % 10 > 4]
+    assert repr(doc) == "el.shared(doc, 'body')"
+    with pytest.raises(Exception, match="broken") as caught:
+        df.transform(el.where(el.udf(lambda doc: True, doc, name="any"))).count()
+    assert el.error_of(caught.value).row == {"body": "'broken'"}
+
+
+def test_a_memory_gives_the_first_rows_of_the_next_program_their_order(spark, tmp_path) -> None:
+    path = tmp_path / "memory.json"
+
+    def make() -> el.Where:
+        return el.where(
+            el.udf(lambda i: i % 10 != 0, "id", name="passes_most"),
+            el.udf(lambda i: i % 10 == 1, "id", name="drops_most"),
+            seed=0,
+            memory=path,
+        )
+
+    df = spark.range(0, 20_000, 1, 2)
+    assert df.transform(make()).count() == 2_000
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:  # nobody asked for a report
+        time.sleep(0.05)
+    again = make()
+    assert df.transform(again).count() == 2_000
+    starts = again.journal().of(KnowledgeRestored)
+    assert starts
+    assert all((r.at_rows, r.numbers["order"][0]) == (0, "drops_most") for r in starts)
+    with pytest.warns(UserWarning, match="predicates or the policy have changed"):
+        el.where(el.udf(lambda i: True, "id", name="other"), memory=path)

@@ -18,6 +18,8 @@ ROWS_MIN = 32
 DISTINCT_SHARE_MAX = 0.5
 MONOTONE_SHARE = 0.95
 
+#: Why an attribute without a single value cannot classify rows.
+NULL_EVERYWHERE = "NULL in every row that was looked at"
 #: Why an attribute that passed the screening is not used by the classifier that was found.
 NOT_WORTH_ITS_COST = "does not separate the rows well enough to pay for itself"
 
@@ -55,6 +57,8 @@ def screen_attribute(values: pa.Array) -> str | None:
     'grows with arrival order, so it cannot classify future rows'
     >>> screen_attribute(pa.array(["x"] * 100))
     'constant'
+    >>> screen_attribute(pa.array([None] * 100, pa.string()))
+    'NULL in every row that was looked at'
     >>> screen_attribute(pa.array([f"comment {n * 37 % 101}" for n in range(100)]))
     'has too many different values: 100 in 100 rows'
     >>> screen_attribute(pa.array(["y" * 100, "z" * 100] * 50))
@@ -73,7 +77,7 @@ def screen_attribute(values: pa.Array) -> str | None:
             return "has dates outside the range of Python's"
     distinct = pc.count_distinct(values, mode="all").as_py()
     if distinct == 1:
-        return "constant"
+        return "constant" if values.null_count == 0 else NULL_EVERYWHERE
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         length = pc.mean(pc.utf8_length(values)).as_py()
         if length > LENGTH_MAX:

@@ -24,12 +24,19 @@ class HeldErrors:
     def __init__(self) -> None:
         self._by_row: dict[int, tuple[Operator, Exception]] = {}
         self._put_off: list[tuple[Operator, Rows]] = []
+        #: Of each failed call that was asked about again: rows dropped then, and rows at fault.
+        self.judged_again: list[tuple[Operator, int, int]] = []
+        #: Number of rows that no predicate dropped and on which one raised.
+        self.at_fault = 0
 
     def __bool__(self) -> bool:
         return bool(self._by_row or self._put_off)
 
     def ask(self, operator: Operator, batch: Batch, rows: Rows | None) -> tuple[Outcome, int]:
-        """Let the operator judge the rows; return its outcome and how many rows failed."""
+        """Let the operator judge the rows; return its outcome and how many rows failed.
+
+        Of a failed call for many rows, none is counted yet: `settle` finds out which.
+        """
         try:
             outcome = operator.evaluate(batch, rows)
         except InvalidPredicateError:
@@ -37,7 +44,7 @@ class HeldErrors:
         except Exception:
             asked = np.arange(batch.rows) if rows is None else rows
             self._put_off.append((operator, asked))
-            return Outcome(np.ones(len(asked), dtype=bool)), len(asked)
+            return Outcome(np.ones(len(asked), dtype=bool)), 0
         if outcome.errors is None:
             return outcome, 0
         for position, error in outcome.errors.items():
@@ -55,6 +62,7 @@ class HeldErrors:
             alive = np.setdiff1d(alive, dropped, assume_unique=True)
         still_alive = set(alive.tolist())
         at_fault = [row for row in self._by_row if row in still_alive]
+        self.at_fault = len(at_fault)
         if not at_fault or on_error == "keep":
             return alive
         if on_error == "drop":
@@ -71,7 +79,9 @@ class HeldErrors:
         outcome = judge_in_parts(operator, batch, rows, first_only)
         for position, error in (outcome.errors or {}).items():
             self._by_row.setdefault(int(rows[position]), (operator, error))
-        return rows[~outcome.passed]
+        dropped = rows[~outcome.passed]
+        self.judged_again.append((operator, len(dropped), len(outcome.errors or {})))
+        return dropped
 
 
 def judge_in_parts(

@@ -24,7 +24,7 @@ from eddyline.fabric.totals import Totals
 from eddyline.journal import Event, Journal, Record
 from eddyline.journal.events import DriftDetected, KnowledgeRestored, TrialEnded
 from eddyline.mesh import Progress
-from eddyline.operators import Batch, ColumnReader, Operator
+from eddyline.operators import Batch, ColumnReader, Operator, SharedValue
 from eddyline.ordering import AsWritten
 from eddyline.profile import Budget
 
@@ -61,6 +61,8 @@ class Router:
         Which process this is, for the journal.
     attributes
         Columns that may classify rows: names, and positions in the batches to come.
+    shared
+        Values that predicates share.
 
     Examples
     --------
@@ -85,12 +87,14 @@ class Router:
         options: RouterOptions | None = None,
         process: str = "",
         attributes: Mapping[str, int] | None = None,
+        shared: Sequence[SharedValue] = (),
     ) -> None:
         self.operators = list(operators)
         self.readers = list(readers)
         self.options = options or RouterOptions()
         self.totals = Totals(len(self.operators))
         self.journal = Journal()
+        self._shared = tuple(shared)
         self._process = process
         self._rows = 0
         self._rows_at_decision = 0
@@ -101,13 +105,13 @@ class Router:
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
         if rows <= self._rows_next or len(self.operators) == 1:
-            return self._route_chunk(Batch(columns, self.readers, rows))
+            return self._route_chunk(Batch(columns, self.readers, rows, self._shared))
         verdicts = []
         start = 0
         while start < rows:
             length = min(self._rows_next, rows - start)
             chunk = [column.slice(start, length) for column in columns]
-            verdicts.append(self._route_chunk(Batch(chunk, self.readers, length)))
+            verdicts.append(self._route_chunk(Batch(chunk, self.readers, length, self._shared)))
             start += length
         return np.concatenate(verdicts)
 
@@ -137,7 +141,7 @@ class Router:
         self, columns: Sequence[pa.Array], rows: int, progress: Progress | None = None
     ) -> None:
         """Learn from rows that every predicate may judge, without a verdict on them."""
-        batch = Batch(columns, self.readers, rows)
+        batch = Batch(columns, self.readers, rows, self._shared)
         for segment in self.segments:
             segment.train(batch, progress)
 
@@ -209,7 +213,13 @@ class Router:
         return verdict
 
     def _settle(self, errors: HeldErrors, batch: Batch, alive: Rows) -> BoolArray:
-        return _to_verdict(batch.rows, errors.settle(batch, alive, self.options.on_error))
+        kept = errors.settle(batch, alive, self.options.on_error)
+        self.totals.at_fault += errors.at_fault
+        for operator, dropped, failed in errors.judged_again:
+            place = next(i for i, own in enumerate(self.operators) if own is operator)
+            self.totals.passed[place] -= dropped
+            self.totals.failed[place] += failed
+        return _to_verdict(batch.rows, kept)
 
     def _size_of_next_chunk(self, rows: int) -> int:
         """Small while nothing is known or rows are expensive, so that an order comes early."""

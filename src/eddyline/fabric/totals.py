@@ -23,8 +23,11 @@ class Totals:
         Number of predicates.
     rows, kept
         Rows processed, and rows that every predicate kept.
+    at_fault
+        Rows that no predicate dropped and on which one raised; kept or not as `on_error` says.
     seen, passed, failed
-        Rows that reached each predicate, that it kept, on which it raised.
+        Rows that reached each predicate, that it did not drop, and on which it raised; those on
+        which it raised count as not dropped.
     busy_us
         Time inside each predicate, without evaluations that only serve learning.
     profiled
@@ -52,6 +55,7 @@ class Totals:
     predicates: int
     rows: int = 0
     kept: int = 0
+    at_fault: int = 0
     profiling_us: float = 0.0
     deciding_us: float = 0.0
     routing_us: float = 0.0
@@ -113,6 +117,6 @@ class Totals:
         return totals
 
 
-_SCALARS = ("rows", "kept", "profiling_us", "deciding_us", "routing_us")
+_SCALARS = ("rows", "kept", "at_fault", "profiling_us", "deciding_us", "routing_us")
 _INTS = ("seen", "passed", "failed", "profiled")
 _FLOATS = ("busy_us", "written_seen")

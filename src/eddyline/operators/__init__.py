@@ -5,6 +5,7 @@ from eddyline.operators.iterator import PerBatch
 from eddyline.operators.lookup import Lookup, LookupTable
 from eddyline.operators.operator import Operator, Outcome
 from eddyline.operators.predicate import ArrowPredicate, PandasPredicate, RowPredicate
+from eddyline.operators.shared_value import SharedValue
 
 __all__ = [
     "ArrowPredicate",
@@ -17,4 +18,5 @@ __all__ = [
     "PandasPredicate",
     "PerBatch",
     "RowPredicate",
+    "SharedValue",
 ]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.arrays import Rows
+from eddyline.operators.shared_value import SharedValue, SharedValues
 
 
 class ColumnReader:
@@ -48,6 +49,10 @@ class Batch:
         Arrow arrays of one length.
     readers
         One for each column.
+    rows
+        Number of rows; needed where there are no columns.
+    shared
+        Values that predicates share; their positions count from -1 downwards.
 
     Examples
     --------
@@ -64,10 +69,13 @@ class Batch:
         columns: Sequence[pa.Array],
         readers: Sequence[ColumnReader],
         rows: int | None = None,
+        shared: Sequence[SharedValue] = (),
     ) -> None:
         self.columns = columns
         self.readers = readers
         self.rows = len(columns[0]) if rows is None else rows
+        self.shared = shared
+        self._shared_values: dict[int, SharedValues] = {}
         self._converted: dict[int, _Converted] = {}
         #: Time spent on making Python objects. All predicates that read a column share them, so
         #: the time must not count as the cost of the predicate that happened to be first.
@@ -85,7 +93,12 @@ class Batch:
         return self.readers[column].to_pandas(self.arrow(column, rows))
 
     def objects(self, column: int, rows: Rows | None) -> list[Any]:
-        """Return the column's values in the given rows as Python objects."""
+        """Return the column's values in the given rows as Python objects.
+
+        Those of a shared value may be a `FailedValue`; `has_failed_values` tells.
+        """
+        if column < 0:
+            return self._shared(column).of_rows(rows, self._arguments)
         converted = self._converted.get(column)
         if converted is not None:
             found = converted.find(rows)
@@ -98,10 +111,30 @@ class Batch:
             self._converted[column] = _Converted(values, rows)
         return values
 
+    def has_failed_values(self, columns: Sequence[int]) -> bool:
+        """Whether computing one of these raised, where they are shared values."""
+        return any(column < 0 and self._shared(column).has_failed for column in columns)
+
+    def _shared(self, column: int) -> SharedValues:
+        values = self._shared_values.get(column)
+        if values is None:
+            values = SharedValues(self.shared[-1 - column], self.rows)
+            self._shared_values[column] = values
+        return values
+
+    def _arguments(self, columns: Sequence[int], rows: Rows) -> list[list[Any]]:
+        return [self.objects(column, rows) for column in columns]
+
     def describe_row(self, row: int, columns: Sequence[int]) -> dict[str, str]:
-        """Return a row's values by column for an error message, each cut to a readable length."""
-        described = {}
+        """Return a row's values by column for an error message, each cut to a readable length.
+
+        A shared value is described by the columns that it is computed from.
+        """
+        described: dict[str, str] = {}
         for column in columns:
+            if column < 0:
+                described |= self.describe_row(row, self.shared[-1 - column].columns)
+                continue
             value = self.columns[column].slice(row, 1)
             try:
                 text = repr(self.readers[column].to_objects(value)[0]).replace("\n", "\\n")

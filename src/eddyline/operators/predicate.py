@@ -18,6 +18,7 @@ from eddyline.arrays import BoolArray, Rows
 from eddyline.errors import InvalidPredicateError, WrongAnswerError, describe_error
 from eddyline.operators.batch import Batch
 from eddyline.operators.operator import Operator, Outcome
+from eddyline.operators.shared_value import raising
 
 _NOT_BOOLEAN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -83,7 +84,9 @@ class RowPredicate(Operator):
     def _calls(self, batch: Batch, rows: Rows | None, count: int) -> Any:
         if not self.columns:
             return itertools.starmap(self._function, itertools.repeat((), count))
-        return map(self._function, *[batch.objects(column, rows) for column in self.columns])
+        values = [batch.objects(column, rows) for column in self.columns]
+        has_failed = batch.has_failed_values(self.columns)
+        return map(raising(self._function) if has_failed else self._function, *values)
 
     def _to_passed(self, answers: list[Any], errors: dict[int, Exception]) -> BoolArray:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,12 @@ from eddyline.report.characters import one_line, shorten
 from eddyline.report.document import Column, Document, Items, Table
 
 if TYPE_CHECKING:
-    from eddyline.report.model import ClassLine, PredicateLine, Report
+    from eddyline.report.model import ActionLine, ClassLine, PredicateLine, Report
     from eddyline.report.run import JoinNumbers, QueryState, RunReport
 
+ACTIONS_SHOWN = 8
 CHANGES_SHOWN = 12
+WORTH_IT = 0.01  # a saving below this share of the time spent is none
 ORDERS_SHOWN = 3
 TICKETS_SHOWN = 8
 NAME_CELLS_MAX = 40  # of a predicate's name in a sentence; tables of pages have the whole name
@@ -24,6 +28,8 @@ NAME_CELLS_MAX = 40  # of a predicate's name in a sentence; tables of pages have
 def describe_filter(report: Report) -> Document:
     """Return the report of `el.where` as a document."""
     blocks: list[str | Table | Items] = [predicate_table(report.lines), *_summary(report)]
+    if len(report.actions) > 1:
+        blocks.append(action_table(report.actions))
     if report.classes:
         blocks.append(class_table(report.classes))
     if report.pairs:
@@ -37,6 +43,7 @@ def describe_filter(report: Report) -> Document:
         last = f", the last {len(records)}" if len(records) < len(report.changes) else ""
         title = f"changes of routes ({len(report.changes):,}{last})"
         blocks.append(Items(title, [str(record).strip() for record in records]))
+    blocks += _conclusion(report)
     return Document(f"{report.name} (policy {report.policy})", blocks)
 
 
@@ -52,12 +59,22 @@ def _summary(report: Report) -> list[str]:
     if report.rows == 0:
         return ["No rows seen yet. Run an action on the filtered DataFrame, or start a stream."]
     paragraphs = [
+        *_coverage(report.actions),
         f"{report.rows:,} rows reached Python, {report.kept:,} kept",
+    ]
+    if report.at_fault:
+        became = "kept" if report.on_error == "keep" else "dropped"
+        paragraphs.append(
+            f"{report.at_fault:,} rows that no predicate dropped, and on which one raised, were "
+            f'{became} (on_error="{report.on_error}")'
+        )
+    paragraphs += [
         f"evaluations: {report.evaluations:,} done"
+        f" ({sum(line.profiled for line in report.routed):,} of them to learn)"
         f" | about {report.evaluations_as_written:,} in the written order"
         f" | {report.evaluations_by_spark:,} in Spark's own filter",
-        f"time in predicates {report.busy_us / 1e6:.2f} s, routing and learning "
-        f"{report.overhead_us / 1e6:.2f} s ({report.overhead:.1%})",
+        f"time of all workers together: in predicates {report.busy_us / 1e6:.2f} s, routing and "
+        f"learning {report.overhead_us / 1e6:.2f} s ({report.overhead:.1%})",
     ]
     if report.orders:
         orders = [
@@ -66,6 +83,104 @@ def _summary(report: Report) -> list[str]:
         ]
         paragraphs.append("order in use: " + "; ".join(orders))
     return paragraphs
+
+
+def _coverage(actions: Sequence[ActionLine]) -> list[str]:
+    """Return what the numbers cover, and what they do not."""
+    streams = [line for line in actions if _is_stream(line)]
+    batches = sum(line.runs for line in actions) - sum(line.runs for line in streams)
+    covered = []
+    if batches:
+        covered.append(
+            "the first action on 1 DataFrame"
+            if batches == 1
+            else f"the first action on each of {batches:,} DataFrames"
+        )
+    if streams:
+        covered.append(f"{sum(line.runs for line in streams):,} micro-batches")
+    if not covered:
+        return []
+    sentence = f"covers {' and '.join(covered)}"
+    if batches:
+        sentence += (
+            ". Spark observes no later action on the same DataFrame: to have one counted, apply "
+            "the filter again"
+        )
+    return [sentence]
+
+
+def _conclusion(report: Report) -> list[str]:
+    """Return what using the filter saved, or that it is not worth it here."""
+    if not report.routed or report.rows == 0:
+        return []
+    spent, by_spark = _seconds(report.spent_us), _seconds(report.by_spark_us)
+    spark_saves = report.saved_against_spark_us
+    if len(report.routed) == 1:
+        return [
+            f"Not worth it here: there is one predicate and so nothing to order. It took {spent}, "
+            f"about {by_spark} of it in the predicate: use {_instead(report)}."
+        ]
+    if spark_saves < WORTH_IT * report.spent_us:
+        return [
+            f"Not worth it here: the filter took {spent}, Spark's own would take about {by_spark} "
+            f"(time of all workers together): use {_instead(report)}."
+        ]
+    saved, written = report.saved_us, _seconds(report.as_written_us)
+    against_spark = f"about {_seconds(spark_saves)} against Spark's own filter ({by_spark})"
+    if saved < WORTH_IT * report.spent_us:
+        return [
+            f"Saved {against_spark}, but nothing against the written order ({written}): the filter "
+            f"took {spent} (time of all workers together)."
+        ]
+    return [
+        f"Saved about {_seconds(saved)} against the written order ({written}) and {against_spark}: "
+        f"the filter took {spent} (time of all workers together)."
+    ]
+
+
+def _instead(report: Report) -> str:
+    """Return what Spark has for the same predicates."""
+    kinds = {line.kind for line in report.routed}
+    if kinds == {"lookup"}:
+        return "a semi- or anti-join"
+    return "df.filter and a join" if "lookup" in kinds else "df.filter"
+
+
+def _seconds(us: float) -> str:
+    return f"{us / 1e6:,.2f} s" if us >= 10_000 else f"{us / 1e3:,.1f} ms"
+
+
+def action_table(actions: Sequence[ActionLine]) -> Table:
+    """Return what each action and each stream came to, and the sum."""
+    columns = (
+        Column("observed", fit="wrap"),
+        Column("rows", "right"),
+        Column("kept", "right"),
+        Column("evaluations", "right"),
+        Column("time", "right"),
+    )
+    whole = functools.reduce(lambda sums, line: sums.plus(line), actions)
+    whole = dataclasses.replace(whole, name="all")
+    rows = [
+        [
+            _action_name(line),
+            f"{line.rows:,}",
+            f"{line.kept:,}",
+            f"{line.evaluations:,}",
+            _seconds(line.busy_us),
+        ]
+        for line in (*actions[-ACTIONS_SHOWN:], whole)
+    ]
+    last = f" (the last {ACTIONS_SHOWN})" if len(actions) > ACTIONS_SHOWN else ""
+    return Table(columns, rows, title=f"actions{last} and their sum")
+
+
+def _action_name(line: ActionLine) -> str:
+    return f"{line.name}, {line.runs:,} micro-batches" if _is_stream(line) else line.name
+
+
+def _is_stream(line: ActionLine) -> bool:
+    return line.name.startswith("stream")
 
 
 def predicate_table(lines: Sequence[PredicateLine]) -> Table:

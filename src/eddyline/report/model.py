@@ -23,7 +23,7 @@ class PredicateLine:
     kind
         "row", "lookup" and so on; "spark" for a native condition.
     seen, passed, failed
-        Rows that it was evaluated on, that it let through, and that it raised an error on.
+        Rows that it was evaluated on, that it answered with True, and that it raised an error on.
     profiled
         Further evaluations that served only to learn.
     busy_us
@@ -49,7 +49,7 @@ class PredicateLine:
 
     @property
     def selectivity(self) -> float | None:
-        """Share of the rows seen that it let through."""
+        """Share of the rows seen that it answered with True."""
         return self.passed / self.seen if self.seen else None
 
     @property
@@ -115,6 +115,55 @@ class ClassLine:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ActionLine:
+    """What was observed of one action, or of one stream.
+
+    Parameters
+    ----------
+    name
+        What was run, in words.
+    runs
+        Number of actions or of micro-batches that the numbers are sums of.
+    rows, kept
+        Rows that reached Python, and rows that passed every predicate.
+    evaluations
+        Evaluations of routed predicates, those for learning included.
+    busy_us
+        Time inside predicates, for routing and for learning, in all workers together.
+
+    """
+
+    name: str
+    runs: int = 0
+    rows: int = 0
+    kept: int = 0
+    evaluations: int = 0
+    busy_us: float = 0.0
+
+    def plus(self, other: ActionLine) -> ActionLine:
+        """Return the sum, under the name of this one."""
+        return ActionLine(
+            self.name,
+            self.runs + other.runs,
+            self.rows + other.rows,
+            self.kept + other.kept,
+            self.evaluations + other.evaluations,
+            self.busy_us + other.busy_us,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "name": self.name,
+            "runs": self.runs,
+            "rows": self.rows,
+            "kept": self.kept,
+            "evaluations": self.evaluations,
+            "busy_us": self.busy_us,
+        }
+
+
 @dataclass(frozen=True, repr=False)
 class Report(View):
     """What a filter learnt and saved. Print it, show it in a notebook, or read its numbers.
@@ -142,6 +191,11 @@ class Report(View):
         Columns that cannot classify rows, and why.
     pairs
         In content-based routing: the column that classifies rows for each predicate.
+    at_fault, on_error
+        Rows that nothing drops and on which a predicate raised, and what becomes of them.
+    actions
+        What was observed: one line for each action and each stream. All other numbers are sums
+        over these.
 
     Examples
     --------
@@ -168,6 +222,9 @@ class Report(View):
     classes: Sequence[ClassLine] = ()
     rejected: Mapping[str, str] = field(default_factory=dict)
     pairs: Mapping[str, str] = field(default_factory=dict)
+    at_fault: int = 0
+    on_error: str = "raise"
+    actions: Sequence[ActionLine] = ()
 
     @property
     def routed(self) -> list[PredicateLine]:
@@ -205,6 +262,31 @@ class Report(View):
         whole_us = self.busy_us + self.overhead_us
         return self.overhead_us / whole_us if whole_us else 0.0
 
+    @property
+    def spent_us(self) -> float:
+        """Time inside predicates, for routing and for learning, in all workers together."""
+        return self.busy_us + self.overhead_us
+
+    @property
+    def as_written_us(self) -> float:
+        """Estimate of the time inside predicates that the written order would have needed."""
+        return sum(line.written_seen * (line.cost_us or 0.0) for line in self.routed)
+
+    @property
+    def by_spark_us(self) -> float:
+        """Estimate of the time inside predicates that Spark's own filter would have needed."""
+        return sum(self.rows * (line.cost_us or 0.0) for line in self.routed)
+
+    @property
+    def saved_us(self) -> float:
+        """Time saved against the written order; negative if it would have been cheaper."""
+        return self.as_written_us - self.spent_us
+
+    @property
+    def saved_against_spark_us(self) -> float:
+        """Time saved against Spark's own filter; negative if it would have been cheaper."""
+        return self.by_spark_us - self.spent_us
+
     def document(self) -> Document:
         """Return what is to be shown, without any markup."""
         return describe_filter(self)
@@ -219,7 +301,13 @@ class Report(View):
             "evaluations": self.evaluations,
             "evaluations_as_written": self.evaluations_as_written,
             "evaluations_by_spark": self.evaluations_by_spark,
+            "at_fault": self.at_fault,
+            "on_error": self.on_error,
             "busy_us": self.busy_us,
+            "as_written_us": self.as_written_us,
+            "by_spark_us": self.by_spark_us,
+            "saved_us": self.saved_us,
+            "saved_against_spark_us": self.saved_against_spark_us,
             "profiling_us": self.profiling_us,
             "deciding_us": self.deciding_us,
             "routing_us": self.routing_us,
@@ -231,4 +319,5 @@ class Report(View):
             "classes": [line.to_dict() for line in self.classes],
             "rejected": dict(self.rejected),
             "pairs": dict(self.pairs),
+            "actions": [line.to_dict() for line in self.actions],
         }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from eddyline.journal import Record
 from eddyline.journal.events import DriftDetected, OrderChanged, TrialEnded
 from eddyline.report import (
+    ActionLine,
     ClassLine,
     MicroBatch,
     PredicateLine,
@@ -60,6 +61,12 @@ def filter_report(named: Named = str) -> Report:
         classes=[ClassLine(named("rows"), named("route"), named("where"), 0.4, 2.0, 3.0)],
         rejected={named("rejected"): named("reason")},
         pairs={named("predicate"): named("attribute")},
+        at_fault=2,
+        on_error="drop",
+        actions=[
+            ActionLine(named("DataFrame 1"), 1, 600, 30, 700, 4000.0),
+            ActionLine(named("DataFrame 2"), 1, 400, 20, 435, 1500.0),
+        ],
     )
 
 

@@ -6,7 +6,7 @@ import json
 
 from eddyline.journal import Record
 from eddyline.journal.events import DriftDetected
-from eddyline.report import PredicateLine, Report
+from eddyline.report import ActionLine, PredicateLine, Report
 from tests.unit.report.examples import filter_report
 
 
@@ -18,8 +18,13 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
         "calm kind 1,000 100 10.0% 5.00 2",
         "known lookup 100 50 50.0% 1.00",
         "1,000 rows reached Python, 50 kept",
-        "evaluations: 1,135 done | about 1,400 in the written order | 2,000 in Spark's own filter",
-        "time in predicates 0.01 s, routing and learning 0.00 s (7.3%)",
+        "evaluations: 1,135 done (35 of them to learn) | about 1,400 in the written order "
+        "| 2,000 in Spark's own filter",
+        "covers the first action on each of 2 DataFrames. Spark observes no later action",
+        'rows that no predicate dropped, and on which one raised, were dropped (on_error="drop")',
+        "DataFrame 1 600 30 700 4.0 ms",
+        "all 1,000 50 1,135 5.5 ms",
+        "time of all workers together: in predicates 0.01 s, routing and learning 0.00 s (7.3%)",
         "order in use: first → second (2 workers)",
         "40.0% rows route 2.00 3.00 33% where",
         "routed by content: predicate by attribute",
@@ -37,6 +42,60 @@ def test_numbers_are_plain_json() -> None:
     assert numbers["predicates"][1]["selectivity"] == 0.1
     assert numbers["changes"][1]["event"]["after"] == ["calm", "known"]
     assert round(numbers["classes"][0]["saving"], 3) == 0.333
+
+
+def two_lines(first_us: float, second_us: float, **options) -> Report:
+    lines = [
+        PredicateLine("a", "row", seen=100, passed=10, busy_us=first_us, written_seen=10),
+        PredicateLine("b", "row", seen=1000, passed=100, busy_us=second_us, written_seen=1000),
+    ]
+    return Report("w", "auto", lines, rows=1000, kept=10, **options)
+
+
+def test_it_ends_with_what_was_saved() -> None:
+    saved = Report(
+        "w",
+        "auto",
+        [
+            PredicateLine("a", "row", seen=1000, passed=100, busy_us=1e5, written_seen=500),
+            PredicateLine("b", "row", seen=100, passed=50, busy_us=1e5, written_seen=1000),
+        ],
+        rows=1000,
+        kept=50,
+        routing_us=5e4,
+    )
+    assert (saved.as_written_us, saved.by_spark_us, saved.saved_us) == (1.05e6, 1.1e6, 8e5)
+    assert str(saved).endswith(
+        "Saved about 0.80 s against the written order (1.05 s) and about 0.85 s against\n"
+        "Spark's own filter (1.10 s): the filter took 0.25 s (time of all workers\ntogether)."
+    )
+
+
+def test_it_ends_with_that_it_is_not_worth_it() -> None:
+    costly = two_lines(1e3, 1e5, routing_us=9e5)
+    assert " ".join(str(costly).split()).endswith(
+        "Not worth it here: the filter took 1.00 s, Spark's own would take about 0.11 s (time of "
+        "all workers together): use df.filter."
+    )
+    alone = [PredicateLine("a", "row", seen=10, passed=5, busy_us=100.0, written_seen=10)]
+    text = str(Report("w", "auto", alone, rows=10, kept=5))
+    assert "there is one predicate and so nothing to order" in text
+    assert text.endswith("use df.filter.")
+
+
+def test_a_lookup_alone_is_a_join() -> None:
+    alone = [PredicateLine("a", "lookup", seen=10, passed=5, busy_us=100.0, written_seen=10)]
+    assert str(Report("w", "auto", alone, rows=10, kept=5)).endswith("use a semi- or anti-join.")
+
+
+def test_the_written_order_may_be_as_good() -> None:
+    text = " ".join(str(two_lines(1e5, 1e5)).split())
+    assert "Saved about 0.90 s against Spark's own filter (1.10 s), but nothing against" in text
+
+
+def test_what_a_stream_covers() -> None:
+    report = two_lines(1e5, 1e5, actions=[ActionLine("stream 1", 12, 1000, 10, 1100, 2e5)])
+    assert "covers 12 micro-batches\n" in str(report)
 
 
 def test_before_anything_has_run() -> None:

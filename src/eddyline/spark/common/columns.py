@@ -56,6 +56,13 @@ def usable_columns(df: DataFrame) -> dict[str, DataType]:
     }
 
 
+def shortened_texts(df: DataFrame, arguments: Sequence[str]) -> frozenset[str]:
+    """Return the columns of which `candidate_attributes` lets only short texts cross."""
+    usable = usable_columns(df)
+    others = [name for name in usable if name not in arguments][:OTHERS_MAX]
+    return frozenset(name for name in others if isinstance(usable[name], StringType))
+
+
 def candidate_attributes(
     df: DataFrame, classify_by: Sequence[str] | None, arguments: Sequence[str]
 ) -> dict[str, Column]:
@@ -81,9 +88,10 @@ def candidate_attributes(
         return {name: F.col(quoted(name)) for name in classify_by}
     chosen = {name: F.col(quoted(name)) for name in arguments if name in usable}
     others = [name for name in usable if name not in chosen]
+    shortened = shortened_texts(df, arguments)
     for name in others[:OTHERS_MAX]:
         column = F.col(quoted(name))
-        if isinstance(usable[name], StringType):
+        if name in shortened:
             column = F.when(F.char_length(column) <= TEXT_MAX, column)
         chosen[name] = column
     return chosen

@@ -67,6 +67,23 @@ class NativePredicate:
         return F.expr(self.condition) if isinstance(self.condition, str) else self.condition
 
 
+class SharedArgument:
+    """A value that several predicates take as an argument; made by `el.shared`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        columns: tuple[str | Column | SharedArgument, ...],
+        name: str,
+    ) -> None:
+        self.function = function
+        self.columns = columns
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"el.shared({self.name}, {', '.join(map(repr, self.columns))})"
+
+
 class PythonPredicate:
     """A Python function and the columns it is called with; made by `el.udf`."""
 
@@ -74,7 +91,7 @@ class PythonPredicate:
         self,
         function: Callable[..., Any],
         kind: FunctionKind,
-        columns: tuple[str | Column, ...],
+        columns: tuple[str | Column | SharedArgument, ...],
         name: str,
         deterministic: bool,
         other_answers: Literal["refuse", "null", "cast"],
@@ -120,7 +137,7 @@ Predicate = NativePredicate | PythonPredicate | LookupPredicate
 
 def udf(
     function: Callable[..., Any],
-    *columns: str | Column,
+    *columns: str | Column | SharedArgument,
     name: str | None = None,
     deterministic: bool | None = None,
 ) -> PythonPredicate:
@@ -133,7 +150,7 @@ def udf(
         with the return type boolean, scalar or iterator. It is called as Spark would call it, with
         the same values, None for NULL, and keeps a row if it answers True.
     columns
-        The columns it is called with, as names or Columns.
+        The columns it is called with, as names or Columns, or values made by `el.shared`.
     name
         Its name in reports and errors. Default: the function's own name.
     deterministic
@@ -163,7 +180,58 @@ def udf(
         if deterministic is None:
             deterministic = bool(getattr(function, "deterministic", True))
     check_arity(plain, kind, columns, label)
+    if kind != "row" and any(isinstance(column, SharedArgument) for column in columns):
+        raise InvalidPredicateError(
+            f"predicate {label!r} is called with whole columns; a value made by el.shared is for "
+            f"functions that are called once a row: pass a plain function or a udf"
+        )
     return PythonPredicate(plain, kind, columns, label, deterministic is not False, other_answers)
+
+
+def shared(
+    function: Callable[..., Any],
+    *columns: str | Column | SharedArgument,
+    name: str | None = None,
+) -> SharedArgument:
+    """Make a value that several predicates of a filter take as an argument.
+
+    It is computed at most once a row, and only for rows on which a predicate that needs it is
+    reached; the time counts as that predicate's. If computing it raises, that is the error of the
+    predicate that needed it, held back per row like any other.
+
+    Parameters
+    ----------
+    function
+        A plain function, called once a row. Predicates get its result as it is, all of them the
+        same object: they must not change it.
+    columns
+        What it is called with: columns, as names or Columns, or other shared values.
+    name
+        Its name in `repr` and errors. Default: the function's own name.
+
+    Examples
+    --------
+    >>> import json
+    >>> import eddyline as el
+    >>> posts = spark.createDataFrame(
+    ...     [(1, '{"lang": "en", "likes": 7}'), (2, '{"lang": "de", "likes": 9}')],
+    ...     "id int, body string")
+    >>> post = el.shared(json.loads, "body", name="post")
+    >>> f = el.where(
+    ...     el.udf(lambda post: post["lang"] == "en", post, name="english"),
+    ...     el.udf(lambda post: post["likes"] > 5, post, name="liked"))
+    >>> [row.id for row in posts.transform(f).collect()]
+    [1]
+
+    """
+    if isinstance(function, str) or not callable(function) or hasattr(function, "evalType"):
+        kind = "a PySpark udf" if hasattr(function, "evalType") else type(function).__name__
+        raise InvalidPredicateError(
+            f"el.shared needs a plain function, not {kind}; pass the Python function itself"
+        )
+    label = name or function_name(function)
+    check_arity(function, "row", columns, label)
+    return SharedArgument(function, columns, label)
 
 
 def lookup(
@@ -239,6 +307,10 @@ def to_predicate(given: object) -> Predicate:
         return NativePredicate(given)
     if _is_column(given):
         return NativePredicate(given)
+    if isinstance(given, SharedArgument):
+        raise InvalidPredicateError(
+            f"{given!r} is a value, not a predicate; pass it to el.udf as an argument"
+        )
     if callable(given):
         raise InvalidPredicateError(
             f"{function_name(given)} is a function; say which columns it is called with: "
@@ -253,8 +325,14 @@ def to_predicate(given: object) -> Predicate:
 def is_portable(predicate: Predicate) -> bool:
     """Whether a predicate may leave its Spark session: it holds neither a table nor a Column."""
     if isinstance(predicate, PythonPredicate):
-        return all(isinstance(column, str) for column in predicate.columns)
+        return all(_is_portable_argument(column) for column in predicate.columns)
     return isinstance(predicate, NativePredicate) and isinstance(predicate.condition, str)
+
+
+def _is_portable_argument(argument: str | Column | SharedArgument) -> bool:
+    if isinstance(argument, SharedArgument):
+        return all(_is_portable_argument(column) for column in argument.columns)
+    return isinstance(argument, str)
 
 
 def with_unique_names(predicates: Sequence[Predicate]) -> list[Predicate]:

@@ -42,16 +42,17 @@ def check_worker_python(spark: SparkSession) -> None:
     context: Any = getattr(spark, "_sc", None)  # None in Connect
     if context is None or not str(context.master).startswith("local"):
         return
+    fault = fault_of(context.pythonExec, context.environment.get("PYTHONPATH", ""))
+    if fault is None:
+        return
     if context._python_includes or any(context.getConf().get(key) for key in _BRINGS_PACKAGES):
         return
-    fault = fault_of(context.pythonExec, context.environment.get("PYTHONPATH", ""))
-    if fault is not None:
-        raise EddylineError(
-            f"Spark's workers would run {context.pythonExec}, which {fault}; this program runs "
-            f"{sys.executable}. Let the workers run the same: export "
-            f"PYSPARK_PYTHON={sys.executable} before the program starts, or write "
-            f'os.environ["PYSPARK_PYTHON"] = sys.executable before the Spark session is made'
-        )
+    raise EddylineError(
+        f"Spark's workers would run {context.pythonExec}, which {fault}; this program runs "
+        f"{sys.executable}. Let the workers run the same: export "
+        f"PYSPARK_PYTHON={sys.executable} before the program starts, or write "
+        f'os.environ["PYSPARK_PYTHON"] = sys.executable before the Spark session is made'
+    )
 
 
 @functools.lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from eddyline.fabric.knowledge import (
     merge_knowledge,
 )
 from eddyline.journal import Journal, Record
-from eddyline.report import ClassLine
+from eddyline.report import ActionLine, ClassLine
 from eddyline.spark.common.class_lines import ClassCounts, class_lines
 from eddyline.spark.where.note import WorkerNote
 
 WORKERS_MAX = 64  # those heard of last; processes come and go
+ACTIONS_MAX = 50  # lines of their own in the report; earlier ones are added up in one
+EARLIER = "earlier"
 
 
 class NoteCollector:
@@ -37,16 +39,30 @@ class NoteCollector:
     """
 
     def __init__(self, predicates: int) -> None:
+        #: Called after notes have arrived, with everything known then.
+        self.on_notes: Callable[[tuple[Knowledge, ...]], None] | None = None
         self._totals = Totals(predicates)
+        self._actions: OrderedDict[str, ActionLine] = OrderedDict()
         self._journal = Journal()
         self._workers: OrderedDict[str, tuple[Knowledge, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, notes: Iterable[WorkerNote]) -> None:
-        """Add notes, as they arrive through the side channel."""
+    def add(self, notes: Iterable[WorkerNote], action: str) -> None:
+        """Add the notes of an action or a micro-batch, as they arrive through the side channel.
+
+        Parameters
+        ----------
+        notes
+            All of them.
+        action
+            What was run, in words; the micro-batches of a stream have the same.
+
+        """
         with self._lock:
+            sums = Totals(self._totals.predicates)
             for note in notes:
                 self._totals.add(note.totals)
+                sums.add(note.totals)
                 self._journal.extend(note.records)
                 self._journal.forgotten += note.records_left_out
                 if note.knowledge:
@@ -54,6 +70,32 @@ class NoteCollector:
                     self._workers.move_to_end(note.worker)
                 while len(self._workers) > WORKERS_MAX:
                     self._workers.popitem(last=False)
+            self._add_action(
+                ActionLine(
+                    action,
+                    runs=1,
+                    rows=sums.rows,
+                    kept=sums.kept,
+                    evaluations=int(sums.seen.sum() + sums.profiled.sum()),
+                    busy_us=float(sums.busy_us.sum() + sums.overhead_us),
+                )
+            )
+        if self.on_notes is not None:
+            self.on_notes(self.knowledge())
+
+    def _add_action(self, line: ActionLine) -> None:
+        before = self._actions.get(line.name)
+        self._actions[line.name] = line if before is None else before.plus(line)
+        if len(self._actions) > ACTIONS_MAX:
+            oldest = next(name for name in self._actions if name != EARLIER)
+            earlier = self._actions.pop(EARLIER, ActionLine(EARLIER))
+            self._actions[EARLIER] = earlier.plus(self._actions.pop(oldest))
+            self._actions.move_to_end(EARLIER, last=False)
+
+    def actions(self) -> list[ActionLine]:
+        """Return what each action, and each stream, came to."""
+        with self._lock:
+            return list(self._actions.values())
 
     def write(self, records: Iterable[Record]) -> None:
         """Add records of driver-side decisions."""

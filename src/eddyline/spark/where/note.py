@@ -32,7 +32,7 @@ class WorkerNote:
 
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     worker: str
     totals: Totals

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Observation, SparkSession
 
 IN_FLIGHT_S = 5.0
+AT_EXIT_S = 0.5
 PROGRESS_REMEMBERED = 10_000  # many more than the recent progress of all queries has
 
 
@@ -37,12 +38,15 @@ class BatchObserver:
         Attached to the DataFrame.
     collector
         Where the notes go.
+    action
+        What is observed, in words.
 
     """
 
-    def __init__(self, observation: Observation, collector: NoteCollector) -> None:
+    def __init__(self, observation: Observation, collector: NoteCollector, action: str) -> None:
         self._observation = observation
         self._collector = collector
+        self._action = action
         self._thread: threading.Thread | None = None
         #: Whether the notes have been read.
         self.done = False
@@ -59,6 +63,17 @@ class BatchObserver:
         self._thread.join(timeout_s)
         return self.done
 
+    def wait_at_exit(self) -> None:
+        """Start to wait for the action now, and let the program end only when it was read."""
+        self.poll(0.0)
+        if self._thread is not None:
+            weakref.finalize(self, _join_at_exit, self._thread)
+
+    def read_at_once(self) -> None:
+        """Read the notes without a thread, unless one is waiting for them."""
+        if not self.done and not (self._thread is not None and self._thread.is_alive()):
+            self._read()
+
     def _read(self) -> None:
         row: Any = None
         # The session may be stopped while this waits: then there is nothing left to be read.
@@ -67,9 +82,14 @@ class BatchObserver:
         if row and not self.done:
             self.done = True
             try:
-                self._collector.add(decode_notes(row[METRIC]))
+                self._collector.add(decode_notes(row[METRIC]), self._action)
             except EddylineError as error:
                 warnings.warn(str(error), stacklevel=1)
+
+
+def _join_at_exit(thread: threading.Thread) -> None:
+    """Give a thread that still reads notes a moment; one whose action never ran would never end."""
+    thread.join(AT_EXIT_S)
 
 
 class StreamObserver:
@@ -87,16 +107,16 @@ class StreamObserver:
     def __init__(self, spark: SparkSession, collector: NoteCollector) -> None:
         self._spark = spark
         self._collector = collector
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}
         self._read: OrderedDict[tuple[str, int, str], None] = OrderedDict()
         self._started: set[str] = set()
         self._lock = threading.Lock()
         self._ended = threading.Condition()
         self._listen()
 
-    def watch(self, name: str) -> None:
-        """Read the notes of observations of this name from now on."""
-        self._names.add(name)
+    def watch(self, name: str, action: str) -> None:
+        """Read the notes of observations of this name from now on; `action` says what they are."""
+        self._names[name] = action
 
     def poll(self) -> None:
         """Read what running queries have reported, and what is still on its way here."""
@@ -130,7 +150,7 @@ class StreamObserver:
                 if len(self._read) > PROGRESS_REMEMBERED:
                     self._read.popitem(last=False)
             try:
-                self._collector.add(decode_notes(_notes_in(row)))
+                self._collector.add(decode_notes(_notes_in(row)), self._names[name])
             except EddylineError as error:
                 warnings.warn(str(error), stacklevel=1)
 

@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType
 from eddyline.fabric import RouterOptions
 from eddyline.fabric.knowledge import Knowledge
 from eddyline.fabric.tactics.choose import RoutingPolicy
+from eddyline.operators import SharedValue
 from eddyline.spark.common.operator_plans import OperatorPlan
 
 
@@ -33,6 +34,8 @@ class RouterPlan:
         What was known when the plan was built; empty for the first build.
     attributes
         Columns that may classify rows: names, and positions among `columns`.
+    shared
+        Values that predicates share.
 
     """
 
@@ -47,3 +50,4 @@ class RouterPlan:
     binary_as_bytes: bool
     knowledge: tuple[Knowledge, ...] = ()
     attributes: dict[str, int] = field(default_factory=dict)
+    shared: tuple[SharedValue, ...] = ()

@@ -15,6 +15,7 @@ from eddyline.errors import InvalidPredicateError
 from eddyline.fabric import RouterOptions
 from eddyline.fabric.knowledge import Knowledge
 from eddyline.fabric.tactics.choose import RoutingPolicy
+from eddyline.operators.shared_value import SharedValue, position_of_shared
 from eddyline.spark.common.columns import quoted
 from eddyline.spark.common.lookup_keys import common_type, plan_lookup
 from eddyline.spark.common.operator_plans import OperatorPlan, VerdictPlan, plan_function
@@ -23,6 +24,7 @@ from eddyline.spark.common.predicates import (
     NativePredicate,
     Predicate,
     PythonPredicate,
+    SharedArgument,
 )
 from eddyline.spark.where.plan import RouterPlan
 from eddyline.spark.where.worker import run_task
@@ -54,6 +56,7 @@ class RouterPlanner:
         self._columns: list[str | Column] = []
         self._labels: list[str] = []
         self._types: list[DataType] = []
+        self._shared: dict[int, tuple[SharedArgument, SharedValue]] = {}
         self._operators = tuple(self._plan_operator(predicate) for predicate in predicates)
         self._pinned = tuple(i for i, p in enumerate(predicates) if not p.deterministic)
         if not self._columns:  # a UDF without columns would not know how many rows there are
@@ -101,11 +104,12 @@ class RouterPlanner:
             conf.get("spark.sql.execution.pyspark.binaryAsBytes", "true") == "true",
             knowledge,
             self._attributes,
+            tuple(value for _, value in self._shared.values()),
         )
 
     def _plan_operator(self, predicate: Predicate) -> OperatorPlan:
         if isinstance(predicate, PythonPredicate):
-            columns = tuple(self._column_index(c, predicate.name) for c in predicate.columns)
+            columns = tuple(self._argument_index(c, predicate.name) for c in predicate.columns)
             return plan_function(
                 predicate.kind,
                 predicate.name,
@@ -127,6 +131,15 @@ class RouterPlanner:
             columns.append(self._column_index(compared, predicate.name))
             types.append(common)
         return plan_lookup(predicate, types, tuple(columns))
+
+    def _argument_index(self, argument: str | Column | SharedArgument, predicate: str) -> int:
+        if not isinstance(argument, SharedArgument):
+            return self._column_index(argument, predicate)
+        if id(argument) not in self._shared:
+            columns = tuple(self._argument_index(c, predicate) for c in argument.columns)
+            value = SharedValue(argument.name, columns, argument.function)
+            self._shared[id(argument)] = (argument, value)
+        return position_of_shared(list(self._shared).index(id(argument)))
 
     def _column_index(self, column: str | Column, predicate: str) -> int:
         # Only names can be recognised by their text: two Columns may print alike and differ.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from eddyline.attributes.screening import NULL_EVERYWHERE
 from eddyline.fabric import RouterOptions, Totals
 from eddyline.fabric.tactics.choose import RoutingPolicy, policy_name
 from eddyline.report import PredicateLine, Report
+from eddyline.spark.common.columns import TEXT_MAX
 from eddyline.spark.common.predicates import LookupPredicate, Predicate, PythonPredicate
 from eddyline.spark.where.collector import NoteCollector
 from eddyline.spark.where.stages import Stages
@@ -22,8 +25,12 @@ def make_report(
     stages: Stages,
     collector: NoteCollector,
     native: NativeStages | None,
+    shortened: Collection[str],
 ) -> Report:
-    """Return the report of everything that was collected so far."""
+    """Return the report of everything that was collected so far.
+
+    `shortened` names the columns of which only short texts cross into Python.
+    """
     totals = collector.totals()
     names = stages.segment_names()
     native_classes = [] if native is None else native.class_lines()
@@ -34,16 +41,28 @@ def make_report(
         lines=_predicate_lines(stages, totals),
         rows=totals.rows,
         kept=totals.kept,
+        at_fault=totals.at_fault,
+        on_error=options.on_error,
+        actions=collector.actions(),
         orders=collector.orders(names),
         changes=collector.journal().route_changes(),
         classes=[*native_classes, *collector.classes(names)],
         pairs=collector.pairs(),
-        rejected={**native_rejected, **collector.rejected()},
+        rejected={**native_rejected, **_true_reasons(collector.rejected(), shortened)},
         profiling_us=totals.profiling_us,
         deciding_us=totals.deciding_us,
         routing_us=totals.routing_us,
         budget=options.budget,
     )
+
+
+def _true_reasons(rejected: Mapping[str, str], shortened: Collection[str]) -> dict[str, str]:
+    """Return why columns cannot classify rows; workers saw NULL in place of long texts."""
+    long = f"every text is longer than {TEXT_MAX} characters or NULL"
+    return {
+        name: long if reason == NULL_EVERYWHERE and name in shortened else reason
+        for name, reason in rejected.items()
+    }
 
 
 def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
@@ -59,7 +78,7 @@ def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
                 predicate.name,
                 kind_of(predicate),
                 seen=int(totals.seen[index]),
-                passed=int(totals.passed[index]),
+                passed=int(totals.passed[index] - totals.failed[index]),
                 failed=int(totals.failed[index]),
                 profiled=int(totals.profiled[index]),
                 busy_us=float(totals.busy_us[index]),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 import threading
 import uuid
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,7 @@ from eddyline.spark.common.predicates import (
 )
 from eddyline.spark.common.worker_python import check_worker_python
 from eddyline.spark.where.collector import NoteCollector
+from eddyline.spark.where.memory import Memory
 from eddyline.spark.where.report import kind_of, make_report
 from eddyline.spark.where.stages import Stages
 
@@ -56,6 +60,7 @@ def where(
     name: str | None = None,
     seed: int | None = None,
     budget: float | None = 0.01,
+    memory: str | os.PathLike[str] | None = None,
 ) -> Where:
     """Keep the rows that satisfy all predicates, evaluated in an order learnt from the data.
 
@@ -88,6 +93,11 @@ def where(
         Makes the choice of profiled rows repeatable.
     budget
         Time for profiling as a share of the time inside predicates. None: unlimited.
+    memory
+        A file on the driver in which the next program that makes the same filter finds what was
+        learnt about its Python predicates and lookups: its first rows start from it. It is written
+        when an action has been observed, while a stream runs, and when the program ends. If the
+        predicates or the policy have changed, or the file is damaged, it is ignored with a warning.
 
     Examples
     --------
@@ -112,7 +122,7 @@ def where(
 
     """
     options = RouterOptions(on_error=on_error, budget=budget, seed=seed)
-    return Where(predicates, policy, options, classify_by, sample, name)
+    return Where(predicates, policy, options, classify_by, sample, name, memory)
 
 
 class Where:
@@ -121,6 +131,9 @@ class Where:
     One `Where` may be applied to several DataFrames and run many times: each plan starts from what
     was learnt before. Its report covers everything seen so far, which is the first action on each
     DataFrame it made (Spark observes no more) and every micro-batch of each stream.
+
+    It can be pickled, with what it has learnt, if it holds nothing of a Spark session: no Column,
+    no lookup and no sample.
     """
 
     def __init__(
@@ -131,6 +144,7 @@ class Where:
         classify_by: Sequence[str] | None = None,
         sample: DataFrame | None = None,
         name: str | None = None,
+        memory: str | os.PathLike[str] | None = None,
     ) -> None:
         if not given:
             raise InvalidPredicateError(
@@ -156,6 +170,13 @@ class Where:
         self._streams: dict[int, StreamObserver] = {}
         self._native: NativeStages | None = None
         self._known_before: tuple[Knowledge, ...] = ()
+        #: Columns of which only short texts cross, so that workers see NULL for the long ones.
+        self._shortened: frozenset[str] = frozenset()
+        self._memory = None if memory is None else Memory(memory, self._stages, policy)
+        if self._memory is not None:
+            self._known_before = self._memory.load()
+            self._collector.on_notes = functools.partial(self._memory.save, at_once=False)
+            weakref.finalize(self, _save_last, self._batches, self._collector, self._memory)
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -194,13 +215,20 @@ class Where:
                 f"Make the filter where it is used, by a function that returns el.where(...)"
             )
         made_with = (self.predicates, self._policy, self._options, self._classify_by, None)
-        return _unpickle, ((*made_with, self.name), self._knowledge())
+        path = None if self._memory is None else self._memory.path
+        return _unpickle, ((*made_with, self.name, path), self._knowledge())
 
     def report(self) -> Report:
         """Return what was learnt and saved so far; after an action, or while a stream runs."""
         self._gather(REPORT_WAIT_S)
         return make_report(
-            self.name, self._policy, self._options, self._stages, self._collector, self._native
+            self.name,
+            self._policy,
+            self._options,
+            self._stages,
+            self._collector,
+            self._native,
+            self._shortened,
         )
 
     def journal(self) -> Journal:
@@ -222,7 +250,7 @@ class Where:
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
         routed = df.withColumn(verdict, make_router_udf(plan)(*planner.arguments))
-        observed = self._observe(keep_judged(routed, verdict), verdict)
+        observed = self._observe(keep_judged(routed, verdict), verdict, build)
         return drop_notes(observed, verdict)
 
     def _knowledge(self) -> tuple[Knowledge, ...]:
@@ -231,12 +259,14 @@ class Where:
 
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
-        from eddyline.spark.common.columns import candidate_attributes
+        from eddyline.spark.common.columns import candidate_attributes, shortened_texts
         from eddyline.spark.where.planner import RouterPlanner
 
         planner = RouterPlanner(df, self._stages.routed)
         if finds_classes(self._policy) and len(self._stages.routed) > 1:
             candidates = candidate_attributes(df, self._classify_by, planner.argument_names)
+            if self._classify_by is None:
+                self._shortened = shortened_texts(df, planner.argument_names)
             in_use = {
                 name
                 for part in knowledge
@@ -249,7 +279,7 @@ class Where:
             planner.add_attributes(candidates)
         return planner
 
-    def _observe(self, df: DataFrame, verdict: str) -> DataFrame:
+    def _observe(self, df: DataFrame, verdict: str, build: int) -> DataFrame:
         """Collect the notes of a verdict column, under its name."""
         from pyspark.sql import Observation
 
@@ -261,12 +291,16 @@ class Where:
                 spark = df.sparkSession
                 if id(spark) not in self._streams:
                     self._streams[id(spark)] = StreamObserver(spark, self._collector)
-                self._streams[id(spark)].watch(verdict)
+                self._streams[id(spark)].watch(verdict, f"stream {build}")
             return df.observe(verdict, collected(verdict))
         observation = Observation(verdict)
         with self._lock:
-            self._batches = [batch for batch in self._batches if not batch.done]
-            self._batches.append(BatchObserver(observation, self._collector))
+            observer = BatchObserver(
+                observation, self._collector, f"DataFrame {build}, first action"
+            )
+            self._batches[:] = [*(batch for batch in self._batches if not batch.done), observer]
+        if self._memory is not None:
+            observer.wait_at_exit()
         return df.observe(observation, collected(verdict))
 
     def _gather(self, timeout_s: float) -> None:
@@ -276,6 +310,8 @@ class Where:
                 timeout_s = 0.0  # waited once: all other finished actions can be read at once
         for stream in list(self._streams.values()):
             stream.poll()
+        if self._memory is not None:
+            self._memory.save(self._collector.knowledge())
 
     # --- learning beforehand -----------------------------------------------------------------
 
@@ -336,6 +372,13 @@ class Where:
 
     def _note(self, event: Event) -> None:
         self._collector.write([Record(event, process="driver")])
+
+
+def _save_last(batches: Sequence[BatchObserver], collector: NoteCollector, memory: Memory) -> None:
+    """Keep what was learnt when a filter is deleted or the program ends."""
+    for batch in list(batches):
+        batch.read_at_once()
+    memory.save(collector.knowledge())
 
 
 def _unpickle(made_with: tuple[Any, ...], knowledge: tuple[Knowledge, ...]) -> Where:

@@ -46,6 +46,7 @@ def make_router(plan: RouterPlan, process: str | None = None) -> Router:
         plan.options,
         process=process or f"worker {os.getpid()}",
         attributes=plan.attributes,
+        shared=plan.shared,
     )
     if plan.knowledge:
         router.restore(plan.knowledge)

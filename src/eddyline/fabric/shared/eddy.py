@@ -83,6 +83,7 @@ class SharedEddy:
         self.rows = 0
         #: Number of visits so far, of one row to one operator each.
         self.visits = 0
+        self._work: dict[str, tuple[int, float]] = {}
 
     def __len__(self) -> int:
         return len(self._queries)
@@ -167,6 +168,8 @@ class SharedEddy:
                 elapsed_us = (time.perf_counter() - began) * 1e6
                 self._learner.add_cost(operator, len(visitors), elapsed_us)
                 seen[number] = len(visitors)
+                visits, busy_us = self._work.get(operator.name, (0, 0.0))
+                self._work[operator.name] = (visits + len(visitors), busy_us + elapsed_us)
             lineage.mark_done(number)
             incomplete = incomplete_after[number]
             if incomplete is None:
@@ -179,6 +182,16 @@ class SharedEddy:
         self.visits += int(seen.sum())
         self._learner.learn(batch, lineage, operators, seen, passed)
         return lineage
+
+    def take_work(self) -> dict[str, tuple[int, float]]:
+        """Return visits and microseconds of each operator since the last call.
+
+        By name, in the order in which rows visit them now.
+        """
+        operators, taken = self.operators, self._work
+        self._work = {}
+        names = [operators[number].name for number in self._learner.order]
+        return {name: taken.get(name, (0, 0.0)) for name in names}
 
     def take_counts(self) -> dict[int, int]:
         """Return the number of matches by query number since the last call, without zeros."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError, QueryError
-from eddyline.report.run import QueryState, QueryStates
+from eddyline.report.run import OperatorNumbers, QueryState, QueryStates
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
@@ -19,7 +20,7 @@ from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.schema_changes import SchemaChange
 from eddyline.spark.engine.settings import PinnedSettings
-from eddyline.spark.engine.sinks import kind_of
+from eddyline.spark.engine.sinks import FUNCTION_KINDS, is_same_kind, kind_of
 from eddyline.spark.state.join_plan import late_number
 from eddyline.sql.parse import parse
 from eddyline.sql.schemas import Schemas
@@ -27,6 +28,8 @@ from eddyline.sql.schemas import Schemas
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: By stream and name of the operator.
+WorkByStream = Mapping[str, Mapping[str, OperatorNumbers]]
 IDLE_WINDOW = (
     "WINDOW says how far apart rows of several streams may be, and this query reads one stream, "
     "of which every row is judged by itself"
@@ -153,6 +156,33 @@ class EngineQueries:
             states.append(QueryState(entry.name, entry.text, entry.sink, state, matched, error))
         return QueryStates(states)
 
+    def costs(self, work: Iterable[WorkByStream]) -> dict[str, float]:
+        """Return the seconds that were spent on the conditions of each query, by name.
+
+        Parameters
+        ----------
+        work
+            What operators did in each micro-batch; queries that share one share its time.
+
+        """
+        busy_s: dict[tuple[str, str], float] = collections.defaultdict(float)
+        for by_stream in work:
+            for stream, by_name in by_stream.items():
+                for name, numbers in by_name.items():
+                    busy_s[stream, name] += numbers.busy_s
+        users: dict[tuple[str, str], list[str]] = {}
+        for entry in self._catalogue.named():
+            compiled = self._compiled.get(entry.number)
+            for part in compiled.filters() if compiled is not None else ():
+                for operator in part.shared().operators:
+                    key = (part.query.stream, self.display_text(operator))
+                    users.setdefault(key, []).append(entry.name)
+        costs: dict[str, float] = collections.defaultdict(float)
+        for key, names in users.items():
+            for name in names:
+                costs[name] += busy_s[key] / len(names)
+        return dict(costs)
+
     def results(self, name: str) -> DataFrame:
         """Return the results of a query over all finished micro-batches."""
         self._settings.check()
@@ -199,7 +229,7 @@ class EngineQueries:
 
     def sink_of(self, compiled: CompiledQuery) -> Callable[..., object] | None:
         """Return the function that results are handed to; None for other kinds of sinks."""
-        if compiled.sink not in ("function", "callback"):
+        if compiled.sink not in FUNCTION_KINDS:
             return None
         return self._sinks.get(compiled.number)
 
@@ -320,7 +350,7 @@ class EngineQueries:
         return [entry for entry in entries if not entry.is_dropped and not entry.error]
 
     def _check_sink(self, entry: QueryEntry) -> None:
-        if entry.sink in ("function", "callback") and entry.number not in self._sinks:
+        if entry.sink in FUNCTION_KINDS and entry.number not in self._sinks:
             raise EngineError(
                 f"query {entry.name!r} hands its results to a function, which cannot be kept "
                 f"on disk; call engine.query({entry.name!r}, sql, sink=...) again"
@@ -334,7 +364,7 @@ class EngineQueries:
         if name in self._named_here:
             raise EngineError(f"query {name!r} exists already; drop it first, or choose a name")
         entry = self._catalogue.query(name)
-        if (entry.text, entry.sink) != (text, kind):
+        if entry.text != text or not is_same_kind(entry.sink, kind):
             raise EngineError(
                 f"query {name!r} is in the catalogue of {self._folder.path} with another text or "
                 f"sink: {entry.text!r}, {entry.sink}; drop it first, or choose another name"

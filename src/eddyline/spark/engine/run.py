@@ -124,9 +124,15 @@ class Run:
                 self.streaming_query.stop()
                 self._folder.note(EngineStopped(), sum(batch.rows for batch in self.batches()))
 
-    def report(self) -> RunReport:
-        """Return what this run did so far."""
-        return RunReport(self.batches(), self._queries.states())
+    def report(self, full: bool = False) -> RunReport:
+        """Return what this run did so far.
+
+        It shows the 20 queries with the most matches and the 20 that cost most; `to_dict` has all
+        of them, as has the report if it is to be `full`.
+        """
+        batches = self.batches()
+        costs = self._queries.costs([batch.operators for batch in batches])
+        return RunReport(batches, self._queries.states(), costs, full)
 
     def batches(self) -> list[MicroBatch]:
         """Return the micro-batches of this run so far."""

@@ -13,7 +13,7 @@ from eddyline.journal.events import EngineStopped
 from eddyline.report.run import MicroBatch, RunReport
 from eddyline.spark.engine.batch_runner import BatchRunner
 from eddyline.spark.engine.causes import first_cause
-from eddyline.spark.engine.checkpoint import short_history
+from eddyline.spark.engine.checkpoint import await_sources, short_history
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
@@ -69,6 +69,7 @@ class Run:
         try:
             with short_history(frames[0].sparkSession):
                 self.streaming_query = writer.trigger(**when).start()
+                await_sources(self.streaming_query)
         except Exception as error:
             raise EngineError(
                 f"cannot start: {first_cause(error)}. If {folder.checkpoint.path} was damaged, "

@@ -263,7 +263,8 @@ def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
     report = run.report().to_dict()
     assert report["rows"] == 20
     assert report["batches"][0]["matches"] == report["queries"][0]["matched"]
-    assert set(report["batches"][0]["tickets"]) == {"id", "a"}
+    assert set(report["batches"][0]["operators"]["events"]) == {"id", "a"}
+    assert report["queries"][0]["cost_s"] > 0
     assert "small" in run.report()._repr_html_()
     assert isinstance(next(iter(run.journal())).event, EngineStarted)
 
@@ -291,7 +292,9 @@ def test_every_policy_gives_the_same_matches(
         run.process_all_available()
         assert as_counter(run.results("small")) == as_counter(answer(spark, text, rows))
         (batch,) = run.report().batches
-        assert set(batch.tickets) == ({"id", "a"} if policy == "tickets" else set())
+        work = batch.operators["events"]
+        assert set(work) == {"id", "a"}
+        assert all((own.tickets is not None) == (policy == "tickets") for own in work.values())
 
 
 def test_workers_use_the_policy_that_the_engine_was_given(

@@ -196,3 +196,25 @@ def test_old_results_are_removed_if_the_engine_is_told_so(
     finally:
         shutil.rmtree(finished.path)
         (tmp_path / "saved").rename(finished.path)
+
+
+@pytest.mark.slow
+def test_the_folder_of_many_tiny_micro_batches_stays_small(
+    spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """Spark's checkpoint included, in which file sources kept all files for 10 minutes."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(60):
+        (source / f"{number:03}.json").write_text(f'{{"a": {number}}}')
+    rows = spark.readStream.schema("a int").option("maxFilesPerTrigger", 1).json(str(source))
+    with el.Engine(spark, tmp_path / "engine") as engine:
+        engine.stream("s", rows)
+        engine.query("all", "SELECT a FROM s WHERE a >= 0")
+        run = engine.start("0 seconds")
+        run.process_all_available()
+        run.stop()
+        assert len(run.batches()) == 60
+        noted = list((tmp_path / "engine" / "checkpoint" / "sources").rglob("*"))
+        assert len(noted) <= 70
+        assert engine.results("all").count() == 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from eddyline.bench.cacq_workload import (
 from eddyline.bench.harness import Bench
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
+from eddyline.operators import Batch
 from eddyline.ordering import POLICIES, AsWritten, Policy
 from eddyline.ordering.policy import Change, Evidence
 from eddyline.ordering.tickets import Tickets
@@ -125,7 +127,44 @@ def _ticket_shares(bench: Bench) -> None:
                 "all shares within 0.1 of where they stay",
                 "4 s",
             )
+            for operator, share in zip(eddy.operators, _shares(eddy), strict=True):
+                bench.add(
+                    f"fig 9: workload {number}: share of tickets, {operator.name}",
+                    100 * float(share),
+                    "%",
+                    "with all five queries",
+                )
+            _compare_with_best(bench, number, eddy)
             advance()
+
+
+def _compare_with_best(bench: Bench, number: int, learnt: SharedEddy) -> None:
+    """Compare the visits of an eddy that has learnt with those of the best of all orders."""
+    rng = np.random.default_rng(bench.seed)
+    queries = [SharedQuery(n, above(bounds)) for n, bounds in enumerate(WORKLOADS[number])]
+    batches = [make_rows(rng, BATCH_ROWS) for _ in range(40)]
+    least = min(
+        _visits(make_eddy(queries, policy=AsWritten()), batches[:1], order)
+        for order in itertools.permutations(range(len(queries)))
+    )
+    bench.add(
+        f"fig 9: workload {number}: filters visited, times those of the best order",
+        _visits(learnt, batches) / least,
+        "times",
+        f"the best order has {least:.2f}",
+    )
+
+
+def _visits(
+    eddy: SharedEddy, batches: Sequence[Batch], order: Sequence[int] | None = None
+) -> float:
+    """Return how many filters a row visits."""
+    if order is not None:
+        eddy.policy.adopt(list(order))
+    rows, visits = eddy.rows, eddy.visits
+    for batch in batches:
+        eddy.run(batch)
+    return (eddy.visits - visits) / (eddy.rows - rows)
 
 
 def _shares(eddy: SharedEddy) -> FloatArray:

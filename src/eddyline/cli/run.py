@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from eddyline import Engine, callback
+from eddyline import Engine
 from eddyline.errors import EngineError
 from eddyline.report.text import plain
+from eddyline.spark.engine.sinks import Callback, is_same_kind
 
 if TYPE_CHECKING:
     from eddyline import Run
@@ -62,7 +63,8 @@ def run_engine(
     with Engine(spark, _resolve(file, description["path"])) as engine:
         register(engine, description, file, console)
         started = engine.start("available now" if once else description.get("trigger", "1 second"))
-        console.print(plain(f"{engine.path}: Ctrl-C stops", "bold"))
+        until = "stops after the rows that are there now" if once else "Ctrl-C stops"
+        console.print(plain(f"{engine.path}: {until}", "bold"))
         _follow(started, console)
         console.print(started.report())
 
@@ -113,7 +115,12 @@ def register(
     queries = description.get("queries", {})
     for state in engine.queries():
         new = queries.get(state.name)
-        if new is None or new["sql"] != state.sql or _sink_kind(new.get("sink")) != state.sink:
+        is_same = (
+            new is not None
+            and new["sql"] == state.sql
+            and is_same_kind(state.sink, _sink_kind(new.get("sink")))
+        )
+        if not is_same:
             console.print(plain(f"query {state.name} {'dropped' if new is None else 'replaced'}"))
             engine.drop(state.name)
     for name, settings in queries.items():
@@ -206,7 +213,7 @@ def _sink_kind(sink: Any) -> str:
     """Return the name under which the catalogue lists a sink of the file."""
     if isinstance(sink, dict):
         return "function"
-    return {"console": "callback", None: "parquet"}.get(sink, str(sink))
+    return "parquet" if sink is None else str(sink)
 
 
 def _make_sink(name: str, sink: Any, file: pathlib.Path, console: Console) -> Any:
@@ -220,7 +227,7 @@ def _make_sink(name: str, sink: Any, file: pathlib.Path, console: Console) -> An
             for row in rows:
                 console.print(plain(f"{name}: {row.asDict()}"), soft_wrap=True)
 
-        return callback(show)
+        return Callback(show, kind="console")
     if isinstance(sink, dict) and "format" in sink:
         return _make_writer(sink, file)
     raise EngineError(

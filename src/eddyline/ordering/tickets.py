@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,11 @@ class Tickets(Policy):
     Most batches take the operators in the order of their tickets; a share of them draws the order
     in a lottery, in proportion to tickets, so that every operator continues to be measured. The
     next batch returns to the order of the tickets, and only a change of that order is reported.
+
+    Tickets alone do not order operators that share queries: one that finishes many rows behind
+    another finishes none in front of it, because queries without it still need the other. So an
+    operator that all queries of another one need, and some more, comes before it, unless it costs
+    much more (`weigh`).
 
     Parameters
     ----------
@@ -63,6 +68,7 @@ class Tickets(Policy):
     ) -> None:
         """Begin with one predicate for each operator, until `weigh` is called."""
         self._weights = np.ones(filters)
+        self._wider: Mapping[int, Sequence[int]] = {}
         super().start(filters, order, seed)
 
     def reset(self) -> None:
@@ -72,9 +78,21 @@ class Tickets(Policy):
         self._cost_factor = np.ones(self.filters)
         self._ranked = self.order
 
-    def weigh(self, predicates: Sequence[int]) -> None:
-        """Set how many predicates each operator applies."""
+    def weigh(
+        self, predicates: Sequence[int], wider: Mapping[int, Sequence[int]] | None = None
+    ) -> None:
+        """Set how many predicates each operator applies.
+
+        Parameters
+        ----------
+        predicates
+            Number of predicates of each operator.
+        wider
+            For an operator, those that all of its queries need and other queries too.
+
+        """
         self._weights = np.asarray(predicates, dtype=np.float64)
+        self._wider = wider or {}
 
     def learn(self, evidence: Evidence) -> Change | None:
         """Pay tickets out, then order the operators for the next batch."""
@@ -91,9 +109,26 @@ class Tickets(Policy):
             self.order = tuple(np.argsort(keys).tolist())
             return None
         self.order = self._ranked  # a drawn order holds for one batch
-        change = self.change_to(np.argsort(-tickets, kind="stable").tolist())
+        change = self.change_to(self._rank(tickets))
         self._ranked = self.order
         return change
+
+    def _rank(self, tickets: FloatArray) -> list[int]:
+        """Return the operators by their tickets, each behind those that are wider."""
+        ranked: dict[int, None] = {}
+        for number in np.argsort(-tickets, kind="stable").tolist():
+            if number in ranked:
+                continue
+            wider = [
+                other
+                for other in self._wider.get(number, ())
+                if self._cost_factor[other] <= self._cost_factor[number]
+            ]
+            # The widest first: it is in the lists of the others.
+            for other in sorted(wider, key=lambda o: (len(self._wider.get(o, ())), -tickets[o])):
+                ranked.setdefault(other)
+            ranked.setdefault(number)
+        return list(ranked)
 
     def shares(self) -> FloatArray:
         """Return the share of all tickets that each operator holds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eddyline.report.characters import one_line, shorten
@@ -18,7 +18,7 @@ ACTIONS_SHOWN = 8
 CHANGES_SHOWN = 12
 WORTH_IT = 0.01  # a saving below this share of the time spent is none
 ORDERS_SHOWN = 3
-TICKETS_SHOWN = 8
+RUN_SHOWN = 20  # queries, operators and errors in the report of a run
 NAME_CELLS_MAX = 40  # of a predicate's name in a sentence; tables of pages have the whole name
 
 
@@ -253,18 +253,73 @@ def describe_run(report: RunReport) -> Document:
     ]
     if late:
         paragraphs.append(f"{late:,} rows came late")
-    if batches and batches[-1].tickets:
-        tickets = sorted(batches[-1].tickets.items(), key=lambda item: -item[1])
-        shares = [f"{name} {share:.0%}" for name, share in tickets[:TICKETS_SHOWN]]
-        paragraphs.append("shares of tickets, largest visited first: " + ", ".join(shares))
     joins = [batch.joins for batch in batches if batch.joins is not None]
     if joins:
         paragraphs += _describe_joins(joins)
-    tables: list[Table | Items] = []
+    tables: list[str | Table | Items] = operator_tables(report)
     if joins and any(own.indexes for own in joins):
         tables.append(index_table(joins))
-    tables += query_blocks(report.queries, title=_count(report.queries))
+    tables += _run_queries(report)
     return Document("run of the engine", [*paragraphs, *tables])
+
+
+def operator_tables(report: RunReport) -> list[str | Table | Items]:
+    """Return for each stream its operators in the order they are visited, with their work."""
+    visits: dict[tuple[str, str], int] = {}
+    busy_s: dict[tuple[str, str], float] = {}
+    latest: dict[str, list[str]] = {}
+    for batch in report.batches:
+        for stream, by_name in batch.operators.items():
+            latest[stream] = list(by_name)
+            for name, numbers in by_name.items():
+                key = (stream, name)
+                visits[key] = visits.get(key, 0) + numbers.visits
+                busy_s[key] = busy_s.get(key, 0.0) + numbers.busy_s
+    columns = (
+        Column("operator", fit="shorten"),
+        Column("visits", "right"),
+        Column("share", "right"),
+        Column("time", "right"),
+    )
+    tables: list[str | Table | Items] = []
+    for stream, names in latest.items():
+        costliest = sorted(names, key=lambda name: -busy_s[stream, name])
+        shown = set(names if report.full else costliest[:RUN_SHOWN])
+        total = max(sum(visits[stream, name] for name in names), 1)
+        rows = [
+            [
+                name,
+                f"{visits[stream, name]:,}",
+                f"{visits[stream, name] / total:.0%}",
+                f"{busy_s[stream, name]:.2f} s",
+            ]
+            for name in names
+            if name in shown
+        ]
+        title = f"operators of {stream} in the order they are visited, with their share of visits"
+        if len(rows) < len(names):
+            title += f" (the {len(rows)} of {len(names):,} that took longest)"
+        tables.append(Table(columns, rows, title))
+    return tables
+
+
+def _run_queries(report: RunReport) -> list[str | Table | Items]:
+    """Return the queries of a run: all of them, or those that match most and that cost most."""
+    states, costs = list(report.queries), report.costs
+    if report.full or len(states) <= RUN_SHOWN:
+        return [*query_blocks(states, _count(states), costs)]
+    matching = sorted(states, key=lambda state: -state.matched)[:RUN_SHOWN]
+    title = f"{len(states):,} queries: the {RUN_SHOWN} with the most matches"
+    blocks: list[str | Table | Items] = [*query_blocks(matching, title, costs)[:1]]
+    if costs:
+        costly = sorted(states, key=lambda state: -costs.get(state.name, 0.0))[:RUN_SHOWN]
+        title = f"the {RUN_SHOWN} queries whose conditions took longest"
+        blocks += query_blocks(costly, title, costs)[:1]
+    blocks += query_blocks([state for state in states if state.error][:RUN_SHOWN])[1:]
+    paused = sum(state.error is not None for state in states)
+    more = f"; {paused:,} are paused" if paused else ""
+    blocks.append(f"run.report(full=True) shows all {len(states):,} queries{more}")
+    return blocks
 
 
 def index_table(joins: Sequence[JoinNumbers]) -> Table:
@@ -332,19 +387,36 @@ def describe_queries(states: Sequence[QueryState]) -> Document:
     return Document(_count(states), query_blocks(states))
 
 
-def query_blocks(states: Sequence[QueryState], title: str = "") -> list[Table | Items]:
-    """Return a table of queries, and a list of their errors if there are any."""
-    columns = (
+def query_blocks(
+    states: Sequence[QueryState], title: str = "", costs: Mapping[str, float] | None = None
+) -> list[Table | Items]:
+    """Return a table of queries, and a list of their errors if there are any.
+
+    Parameters
+    ----------
+    states
+        The queries.
+    title
+        Of the table.
+    costs
+        Seconds spent on each, by name; without any, the table does not show them.
+
+    """
+    columns = [
         Column("query", fit="shorten"),
         Column("state"),
         Column("matched", "right"),
         Column("sink"),
         Column("SQL", fit="shorten"),
-    )
+    ]
     rows = [
         [state.name, state.state, f"{state.matched:,}", state.sink, one_line(state.sql)]
         for state in states
     ]
+    if costs:
+        columns.insert(3, Column("time", "right"))
+        for state, row in zip(states, rows, strict=True):
+            row.insert(3, f"{costs.get(state.name, 0.0):.3f} s")
     blocks: list[Table | Items] = [Table(columns, rows, title)]
     errors = [f"{state.name}: {one_line(state.error)}" for state in states if state.error]
     if errors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -83,6 +83,26 @@ class JoinNumbers:
 
 
 @dataclass(frozen=True)
+class OperatorNumbers:
+    """What one operator that queries share did in one micro-batch.
+
+    Parameters
+    ----------
+    visits
+        Rows that visited it.
+    busy_s
+        Seconds that these visits took.
+    tickets
+        Share of the tickets of its stream that it held at the end; None under other policies.
+
+    """
+
+    visits: int = 0
+    busy_s: float = 0.0
+    tickets: float | None = None
+
+
+@dataclass(frozen=True)
 class MicroBatch:
     """The numbers of one micro-batch.
 
@@ -96,8 +116,9 @@ class MicroBatch:
         From beginning to end, sinks included.
     visits
         Visits of rows to operators that queries share.
-    tickets
-        Share of the tickets that each of these operators held at the end.
+    operators
+        By stream and name, these operators in the order in which rows visited them at the end. The
+        name of an operator is a column, for all comparisons with it, or a condition.
     busy_s
         Seconds that the workers spent on matching.
     late
@@ -113,7 +134,7 @@ class MicroBatch:
     matches: int
     seconds: float
     visits: int = 0
-    tickets: dict[str, float] = field(default_factory=dict)
+    operators: dict[str, dict[str, OperatorNumbers]] = field(default_factory=dict)
     busy_s: float = 0.0
     late: int = 0
     joins: JoinNumbers | None = None
@@ -196,6 +217,11 @@ class RunReport(View):
         The micro-batches of the run, oldest first.
     queries
         The queries of the engine.
+    costs
+        By query, seconds that workers spent on its conditions; what several queries share counts
+        in equal parts.
+    full
+        Whether to show all queries and operators, however many there are.
 
     Examples
     --------
@@ -207,6 +233,8 @@ class RunReport(View):
 
     batches: Sequence[MicroBatch]
     queries: QueryStates
+    costs: Mapping[str, float] = field(default_factory=dict)
+    full: bool = False
 
     @property
     def rows(self) -> int:
@@ -228,5 +256,8 @@ class RunReport(View):
             "rows": self.rows,
             "visits_per_row": self.visits_per_row,
             "batches": [asdict(batch) for batch in self.batches],
-            "queries": [state.to_dict() for state in self.queries],
+            "queries": [
+                {**state.to_dict(), "cost_s": self.costs.get(state.name, 0.0)}
+                for state in self.queries
+            ],
         }

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from eddyline.cli.main import app
 from eddyline.cli.run import _make_sink, read, run_engine
+from eddyline.spark.engine.sinks import is_same_kind, kind_of
 
 runner = CliRunner()
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "alerts"
@@ -56,16 +57,17 @@ def test_run_stops_when_told_to_and_continues_with_the_edited_file(tmp_path, spa
     assert "query bright replaced" in shown
     assert "query readings dropped" in shown
     assert "0 micro-batches" in shown
+    assert "Ctrl-C" not in shown
+    assert "stops after the rows that are there now" in shown
 
 
-def test_rows_of_a_stream_are_shown_as_they_are(monkeypatch) -> None:
+def test_rows_of_a_stream_are_shown_as_they_are() -> None:
     class Row(dict):
         asDict = dict.copy
 
     buffer = io.StringIO()
-    monkeypatch.setattr("eddyline.cli.run.callback", lambda show: show)
-    show = _make_sink("[/bright]", "console", EXAMPLE, Console(file=buffer, width=40))
-    show([Row(room="[/docs] [red]x \x1b[2J" + "y" * 60)])
+    sink = _make_sink("[/bright]", "console", EXAMPLE, Console(file=buffer, width=40))
+    sink.function([Row(room="[/docs] [red]x \x1b[2J" + "y" * 60)])
     assert buffer.getvalue() == ("[/bright]: {'room': '[/docs] [red]x \\x1b[2J" + "y" * 60 + "'}\n")
 
 
@@ -92,3 +94,10 @@ def test_run_names_a_missing_file(tmp_path) -> None:
     result = runner.invoke(app, ["run", str(tmp_path / "missing.toml")])
     assert result.exit_code == 1
     assert "No such file" in " ".join(result.output.split())
+
+
+def test_a_console_is_listed_as_one_and_known_from_earlier_versions() -> None:
+    sink = _make_sink("bright", "console", EXAMPLE, Console())
+    assert kind_of(sink, "bright") == "console"
+    assert is_same_kind("callback", "console")
+    assert not is_same_kind("console", "callback")

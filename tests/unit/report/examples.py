@@ -16,6 +16,7 @@ from eddyline.report import (
     Report,
     RunReport,
 )
+from eddyline.report.run import OperatorNumbers
 
 Named = Callable[[str], str]
 
@@ -72,10 +73,11 @@ def filter_report(named: Named = str) -> Report:
 
 def run_report(named: Named = str) -> RunReport:
     """Return a report of a run; `named` makes each of its texts from the name of a field."""
+    work = {named("stream"): {named("operator"): OperatorNumbers(80, 0.25, 0.75)}}
     return RunReport(
         [
             MicroBatch(0, 100, 7, 0.5, visits=120),
-            MicroBatch(1, 100, 5, 0.3, visits=80, tickets={named("ticket"): 0.75}, late=3),
+            MicroBatch(1, 100, 5, 0.3, visits=80, operators=work, late=3),
         ],
         QueryStates(
             [

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from eddyline.report import MicroBatch, QueryState, QueryStates, RunReport
-from eddyline.report.run import JoinNumbers
+from eddyline.report.run import JoinNumbers, OperatorNumbers
 from tests.unit.report.examples import run_report
 
 
@@ -16,7 +16,8 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
     for expected in (
         "2 micro-batches, 200 rows, 12 matches, 0.8 s; a row visited 1.00 shared operators",
         "3 rows came late",
-        "largest visited first: ticket 75%",
+        "operators of stream in the order they are visited, with their share of visits",
+        "operator 80 100% 0.25 s",
         "1 query query state matched sink SQL",
         "query state 12 sink sql",
         "errors - query: error",
@@ -27,7 +28,8 @@ def test_text_has_every_number_a_reader_looks_for() -> None:
 def test_numbers_are_plain_json() -> None:
     numbers = json.loads(json.dumps(run_report().to_dict()))
     assert numbers["rows"] == 200
-    assert numbers["batches"][1]["tickets"] == {"ticket": 0.75}
+    work = {"visits": 80, "busy_s": 0.25, "tickets": 0.75}
+    assert numbers["batches"][1]["operators"] == {"stream": {"operator": work}}
     assert numbers["queries"][0]["matched"] == 12
 
 
@@ -65,3 +67,49 @@ def test_a_run_with_joins_says_what_they_hold_and_cost() -> None:
         "2 rows of light were too late for every join that wants them",
     ):
         assert sentence in " ".join(text.split())
+
+
+def large_report(full: bool = False) -> RunReport:
+    states = [
+        QueryState(f"q{n}", "SELECT * FROM light WHERE lux > 5", "count", "active", n)
+        for n in range(338)
+    ]
+    work = {f"lux + {n} > 5": OperatorNumbers(10, n / 1000) for n in range(50)}
+    batch = MicroBatch(0, 100, 7, 0.5, visits=500, operators={"light": work})
+    return RunReport([batch], QueryStates(states), {"q7": 3.5, "q8": 1.5}, full)
+
+
+def test_of_many_queries_those_that_match_or_cost_most_are_shown() -> None:
+    text = str(large_report())
+    lines = text.split("\n")
+    assert len(lines) < 100
+    assert max(map(len, lines)) <= 80
+    assert "338 queries: the 20 with the most matches" in text
+    by_matches, by_cost = text.split("whose conditions took longest")
+    assert "q337" in by_matches
+    assert "q317" not in by_matches
+    (first,) = [line.split() for line in by_cost.split("\n") if line.startswith("q7 ")]
+    assert first[3] == "3.500"
+    assert "lux + 49 > 5" in text
+    assert "lux + 29 > 5" not in text
+    assert "run.report(full=True) shows all 338 queries" in text
+
+
+def test_a_full_report_and_its_numbers_have_everything() -> None:
+    text = str(large_report(full=True))
+    assert all(f"q{n} " in text for n in range(338))
+    assert "lux + 0 > 5" in text
+    numbers = large_report().to_dict()
+    assert len(numbers["queries"]) == 338
+    assert numbers["queries"][7]["cost_s"] == 3.5
+
+
+def test_operators_of_the_same_name_are_kept_apart_by_stream() -> None:
+    work = {
+        "light": {"room": OperatorNumbers(30, 0.5)},
+        "temp": {"room": OperatorNumbers(10, 0.1), "celsius": OperatorNumbers(30, 0.1)},
+    }
+    text = str(RunReport([MicroBatch(0, 40, 1, 0.5, operators=work)] * 2, QueryStates([])))
+    light, temp = text.split("operators of temp")
+    assert "room 60 100% 1.00 s" in " ".join(light.split())
+    assert "room 20 25% 0.20 s" in " ".join(temp.split())

@@ -28,7 +28,7 @@ from eddyline.fabric.shared.query import SharedQuery
 from eddyline.fabric.shared.query_table import QueryTable
 from eddyline.fabric.shared.visit_filter import VisitFilter, is_in
 from eddyline.operators import Batch, Operator
-from eddyline.operators.bitmaps import set_bits
+from eddyline.operators.bitmaps import overlap, set_bits
 from eddyline.operators.domain import Domain
 from eddyline.ordering import Policy
 from eddyline.ordering.tickets import Tickets
@@ -79,10 +79,12 @@ class SharedEddy:
         self._operators = OperatorTable(domains)
         self._learner = OrderLearner(policy if policy is not None else Tickets(), seed)
         self._visit_filters: list[VisitFilter] = []
+        self._last_order: tuple[int, ...] = ()
         #: Number of rows routed so far.
         self.rows = 0
         #: Number of visits so far, of one row to one operator each.
         self.visits = 0
+        self._work: dict[str, tuple[int, float]] = {}
 
     def __len__(self) -> int:
         return len(self._queries)
@@ -153,6 +155,10 @@ class SharedEddy:
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""
         queries, operators, order = self._queries, self.operators, self._learner.order
+        if order != self._last_order:
+            self._last_order = order
+            for visit_filter in self._visit_filters:
+                visit_filter.check_again()
         lineage = Lineage.start(rows, queries.active, queries.clause_words)
         seen = np.zeros(len(operators), dtype=np.int64)
         passed = np.zeros(len(operators), dtype=np.int64)
@@ -160,25 +166,42 @@ class SharedEddy:
         on_the_way = np.arange(len(rows))
         for number in lineage.ready(order):
             operator, visit_filter = operators[number], self._visit_filters[number]
+            is_evidence = visit_filter.is_checking
             visitors = visit_filter.before(on_the_way, lineage.interested, operator.users)
             if len(visitors):
                 began = time.perf_counter()
                 operator.visit(batch, lineage, visitors)
                 elapsed_us = (time.perf_counter() - began) * 1e6
                 self._learner.add_cost(operator, len(visitors), elapsed_us)
-                seen[number] = len(visitors)
+                self.visits += len(visitors)
+                visits, busy_us = self._work.get(operator.name, (0, 0.0))
+                self._work[operator.name] = (visits + len(visitors), busy_us + elapsed_us)
             lineage.mark_done(number)
             incomplete = incomplete_after[number]
-            if incomplete is None:
+            if incomplete is None:  # the last operator passes what some query matches
+                seen[number] = len(visitors)
+                matching = overlap(lineage.interested[visitors], operator.users)
+                passed[number] = np.count_nonzero(matching)
                 break
             on_the_way = visit_filter.after(on_the_way, lineage.interested, incomplete)
-            passed[number] = np.count_nonzero(is_in(visitors, on_the_way, len(rows)))
+            if is_evidence:  # else rows may have been taken that no query needed it for
+                seen[number] = len(visitors)
+                passed[number] = np.count_nonzero(is_in(visitors, on_the_way, len(rows)))
             if not len(on_the_way):
                 break
         self.rows += len(rows)
-        self.visits += int(seen.sum())
         self._learner.learn(batch, lineage, operators, seen, passed)
         return lineage
+
+    def take_work(self) -> dict[str, tuple[int, float]]:
+        """Return visits and microseconds of each operator since the last call.
+
+        By name, in the order in which rows visit them now.
+        """
+        operators, taken = self.operators, self._work
+        self._work = {}
+        names = [operators[number].name for number in self._learner.order]
+        return {name: taken.get(name, (0, 0.0)) for name in names}
 
     def take_counts(self) -> dict[int, int]:
         """Return the number of matches by query number since the last call, without zeros."""

@@ -44,6 +44,11 @@ class SharedOperator(abc.ABC):
         self.users: Bitmap = np.zeros(words, dtype=np.uint64)
 
     @property
+    def is_predicate(self) -> bool:
+        """Whether it evaluates a predicate, which may take long; False for comparisons."""
+        return False
+
+    @property
     @abc.abstractmethod
     def predicates(self) -> int:
         """Number of predicates that a visit applies to a row."""
@@ -142,6 +147,11 @@ class SharedPredicate(SharedOperator):
         self._operator: Operator | None = None
         self._requiring: Bitmap = np.zeros(words, dtype=np.uint64)
         self._fulfilling: Bitmap = np.zeros(clause_words, dtype=np.uint64)
+
+    @property
+    def is_predicate(self) -> bool:
+        """Always, whoever evaluates it."""
+        return True
 
     @property
     def predicates(self) -> int:

@@ -12,11 +12,18 @@ from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operators import SharedOperator
 from eddyline.operators import Batch
 from eddyline.ordering import Evidence, Policy
-from eddyline.ordering.tickets import Tickets
+from eddyline.ordering.tickets import COST_ALIKE, Tickets
 from eddyline.profile import CostModel
 
-# An operator that was not visited yet counts as cheap, so that it is tried soon.
 COST_MIN_US = 1e-3
+# What a predicate costs before it was visited: rows that comparisons reject must not reach a Python
+# function that nothing is known of.
+PREDICATE_UNKNOWN_US = 1_000.0
+# Comparisons in small chunks seem as dear as calls, because a visit has a fixed cost. A predicate
+# counts as dearer than it was measured by as much as policies take for equal.
+PREDICATE_FACTOR = COST_ALIKE
+#: Operators that others are compared with to find those that are wider.
+WIDE_MAX = 32
 
 
 class OrderLearner:
@@ -36,6 +43,7 @@ class OrderLearner:
         self._checked_order = CheckedOrder(policy)
         self._seed = seed
         self._names: list[str] = []
+        self._is_predicate: list[bool] = []
         self._costs: dict[str, CostModel] = {}
         policy.start(0, seed=seed)
 
@@ -47,7 +55,8 @@ class OrderLearner:
     def renew(self, operators: Sequence[SharedOperator]) -> bool:
         """Take over the operators as they are now; return True if they are not those of before.
 
-        The policy starts again if they changed: new operators first, the others in their order.
+        The policy starts again if they changed: new comparisons, the others in their order, new
+        predicates.
         """
         names = [operator.name for operator in operators]
         is_changed = names != self._names
@@ -56,11 +65,14 @@ class OrderLearner:
             ordered = [self._names[number] for number in self.order]
             kept = [number_of[name] for name in ordered if name in number_of]
             new = sorted(set(range(len(names))) - set(kept))
+            comparisons = [number for number in new if not operators[number].is_predicate]
+            predicates = [number for number in new if operators[number].is_predicate]
             self._names = names
+            self._is_predicate = [operator.is_predicate for operator in operators]
             self._costs = {name: self._costs.get(name) or CostModel() for name in names}
-            self.policy.start(len(names), [*new, *kept], self._seed)
+            self.policy.start(len(names), [*comparisons, *kept, *predicates], self._seed)
         if isinstance(self.policy, Tickets):
-            self.policy.weigh([operator.predicates for operator in operators])
+            self.policy.weigh([o.predicates for o in operators], _wider(operators))
         return is_changed
 
     def add_cost(self, operator: SharedOperator, rows: int, elapsed_us: float) -> None:
@@ -92,7 +104,10 @@ class OrderLearner:
         tuples = self._profile(batch, lineage, operators)
         if self.policy.profile_probability > 0 and not len(tuples):
             return  # such a policy is called only when there are new profile tuples
-        costs_us = [max(self._costs[name].per_row_us, COST_MIN_US) for name in self._names]
+        costs_us = [
+            _cost_us(cost, is_predicate)
+            for cost, is_predicate in zip(self._costs.values(), self._is_predicate, strict=True)
+        ]
         order = self.policy.order
         self.policy.learn(
             Evidence(len(lineage.rows), order, seen, passed, np.array(costs_us), tuples)
@@ -118,3 +133,26 @@ class OrderLearner:
             operator.visit(batch, fresh, np.arange(len(picked)))
             drops[:, number] = ~fresh.interested.any(axis=1) & ~fresh.fulfilled.any(axis=1)
         return drops[drops.any(axis=1)]
+
+
+def _cost_us(cost: CostModel, is_predicate: bool) -> float:
+    """Return what a row costs, as policies are told."""
+    if not is_predicate:
+        return max(cost.per_row_us, COST_MIN_US)
+    return PREDICATE_FACTOR * cost.per_row_us if cost.known else PREDICATE_UNKNOWN_US
+
+
+def _wider(operators: Sequence[SharedOperator]) -> dict[int, list[int]]:
+    """Return for operators those that all of their queries need, and other queries too."""
+    if len(operators) < 2:
+        return {}
+    users = np.array([operator.users for operator in operators])
+    counts = np.bitwise_count(users).sum(axis=1)
+    wider: dict[int, list[int]] = {}
+    for wide in np.argsort(-counts, kind="stable")[:WIDE_MAX].tolist():
+        if counts[wide] < 2:
+            break
+        narrow = (counts < counts[wide]) & (counts > 0) & ~(users & ~users[wide]).any(axis=1)
+        for number in np.flatnonzero(narrow).tolist():
+            wider.setdefault(number, []).append(wide)
+    return wider

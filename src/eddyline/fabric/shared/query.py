@@ -55,3 +55,18 @@ class SharedQuery:
     needs: tuple[str, ...] = ()
     clauses: tuple[Clause, ...] = ()
     is_stored: bool = True
+
+    @property
+    def operators(self) -> set[str]:
+        """Names of the operators that it needs: columns, and keys of predicates.
+
+        Examples
+        --------
+        >>> sorted(SharedQuery(1, needs=("f(a)",), clauses=(Clause(needs=("g(b)",)),)).operators)
+        ['f(a)', 'g(b)']
+
+        """
+        names = {*self.accepts, *self.needs}
+        for clause in self.clauses:
+            names |= {*clause.accepts, *clause.needs}
+        return names

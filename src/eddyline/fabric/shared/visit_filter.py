@@ -35,6 +35,15 @@ class VisitFilter:
         self._unchecked_before = 0
         self._unchecked_after = 0
 
+    @property
+    def is_checking(self) -> bool:
+        """Whether the next rows are checked, both before and after the visit."""
+        return not (self._unchecked_before or self._unchecked_after)
+
+    def check_again(self) -> None:
+        """Check the next rows: they come by another way, so what was seen before does not count."""
+        self._unchecked_before = self._unchecked_after = 0
+
     def before(self, rows: IntArray, interested: Bitmaps, users: Bitmap) -> IntArray:
         """Return the rows to visit: all that an interested query needs the operator for."""
         if self._unchecked_before:

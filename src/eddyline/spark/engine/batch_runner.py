@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eddyline.errors import EngineError
 from eddyline.journal.events import QueryPaused, StreamIdle
 from eddyline.ordering import Tickets
-from eddyline.report.run import MicroBatch
+from eddyline.report.run import MicroBatch, OperatorNumbers
 from eddyline.spark.engine.arbiter import Arbiter
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.causes import first_cause
@@ -26,6 +26,7 @@ from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.result_trial import ResultTrial
 from eddyline.spark.engine.row_counts import RowCounts
+from eddyline.spark.engine.task_note import EddyCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -164,16 +165,24 @@ class BatchRunner:
                 sum(record.counts.values()),
                 seconds,
                 note.eddy.visits,
-                {
-                    self._queries.display_text(name): share
-                    for name, share in note.eddy.tickets.items()
-                },
+                self._operators(note.eddy),
                 note.busy_s,
                 outcome.late,
                 self._joins.numbers(outcome.joins) if outcome.joins.rows else None,
             )
         )
         self._planner.routes.learn(df, record.rows, seconds, outcome.groups)
+
+    def _operators(self, eddy: EddyCounts) -> dict[str, dict[str, OperatorNumbers]]:
+        """Return what the operators of each stream did, by the names that users know."""
+        names = {stream.number: stream.name for stream in self._registry.streams()}
+        return {
+            names[stream]: {
+                self._queries.display_text(name): OperatorNumbers(*work)
+                for name, work in by_name.items()
+            }
+            for stream, by_name in eddy.operators.items()
+        }
 
     def _skip_idle(self, record: BatchRecord) -> None:
         """Let joins go on without streams that stand still."""

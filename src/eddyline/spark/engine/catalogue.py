@@ -183,14 +183,14 @@ class Catalogue:
             if self.settings != settings:
                 self._write("settings", {"settings": dict(settings)})
 
-    def compact(self, dropped: Collection[int]) -> None:
-        """Forget dropped queries and rewrite the file, if that makes it much shorter.
+    def compact(self, dropped: Collection[int], is_due: bool = False) -> None:
+        """Forget dropped queries and rewrite the file, if it is due or makes it much shorter.
 
         Numbers of forgotten queries are never given out again. No micro-batch may be running: one
         that began before a query was dropped still asks for it.
         """
         with self.lock:
-            if self._log.lines < LINES_MIN + 2 * len(self._by_name):
+            if not is_due and self._log.lines < LINES_MIN + 2 * len(self._by_name):
                 return
             kept = {n: query for n, query in self.queries.items() if n not in dropped}
             self._log.replace_all(

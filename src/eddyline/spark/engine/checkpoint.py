@@ -12,31 +12,47 @@ import hashlib
 import json
 import pathlib
 import shutil
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
-RETAINED = "spark.sql.streaming.minBatchesToRetain"
-#: Micro-batches that Spark keeps in the checkpoint; an engine needs the last two.
-RETAINED_BATCHES = 10
+#: Micro-batches that Spark keeps in the checkpoint; an engine needs the last two. What file sources
+#: note of each is merged by Spark every tenth time, and deleted then instead of 10 minutes later.
+SHORT_HISTORY = {
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "0ms",
+}
+
+SOURCES_WAIT_S, POLL_S = 10.0, 0.02
 
 
 @contextlib.contextmanager
 def short_history(spark: SparkSession) -> Iterator[None]:
     """Let a query that is started meanwhile keep few micro-batches in its checkpoint.
 
-    If the session says how many, that holds.
+    What the session says itself holds.
     """
-    if spark.conf.get(RETAINED, None) is not None:
-        yield
-        return
-    spark.conf.set(RETAINED, str(RETAINED_BATCHES))
+    unset = [key for key in SHORT_HISTORY if spark.conf.get(key, None) is None]
+    for key in unset:
+        spark.conf.set(key, SHORT_HISTORY[key])
     try:
         yield
     finally:
-        spark.conf.unset(RETAINED)
+        for key in unset:
+            spark.conf.unset(key)
+
+
+def await_sources(query: StreamingQuery) -> None:
+    """Wait until a query that was just started has made its sources, which read the settings."""
+    until_s = time.monotonic() + SOURCES_WAIT_S
+    while query.isActive and str(query.status["message"]).startswith("Initializing"):
+        if time.monotonic() > until_s:
+            return
+        time.sleep(POLL_S)
 
 
 class Checkpoint:

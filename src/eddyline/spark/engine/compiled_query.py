@@ -56,7 +56,7 @@ class CompiledQuery:
     @property
     def has_idle_window(self) -> bool:
         """Whether it has a window although it reads one stream."""
-        return self.join is None and self.query.window is not None
+        return self.query.join is None and self.query.window is not None
 
     @property
     def is_stored(self) -> bool:

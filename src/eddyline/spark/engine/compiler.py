@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import re
+import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, StructType
 
 from eddyline.errors import QueryError
 from eddyline.spark.engine.column_types import check_storable
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.expressions import Expression, StreamExpressions
 from eddyline.spark.engine.functions import Function
-from eddyline.spark.engine.guards import could_fail, guard_arguments
+from eddyline.spark.engine.guards import guard_arguments, is_null
 from eddyline.spark.engine.join_compiler import JoinCompiler
 from eddyline.spark.engine.lookups import TableLookups
 from eddyline.spark.engine.result_store import ResultStore
 from eddyline.spark.engine.stream_info import StreamInfo
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
+from eddyline.sql.meaning import alias_of, same_meaning, shape_of
 from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import ROWS, STREAM, display_text
 from eddyline.sql.query import Query
@@ -30,7 +34,11 @@ from eddyline.sql.schemas import Schemas
 from eddyline.sql.specs import OrderedFilter, PredicateSpec, guarded_by
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+#: Queries of one shape that Spark must read as the parser does before others of it are believed to.
+ALIKE_MIN = 2
+SHAPES_MAX = 10_000
 
 
 class QueryCompiler:
@@ -64,7 +72,9 @@ class QueryCompiler:
         self._functions = functions
         self._lookups = lookups
         self._stream_of = stream_of
-        self._joins = JoinCompiler(spark, stream_of, self._check_filter)
+        self._joins = JoinCompiler(self._expressions_over, stream_of, self._check_filter)
+        self._expressions: dict[str, StreamExpressions] = {}
+        self._lock = threading.Lock()
         self._suffix = f"__{uuid.uuid4().hex[:8]}"
 
     def name_for_spark(self, function: str) -> str:
@@ -92,9 +102,32 @@ class QueryCompiler:
         self, number: int, name: str, text: str, sink: str, schemas: Schemas
     ) -> CompiledQuery:
         """Parse a query and check with Spark what only Spark can decide."""
+        (compiled,) = self.check_all([self.read(number, name, text, sink, schemas)])
+        return compiled
+
+    def read(self, number: int, name: str, text: str, sink: str, schemas: Schemas) -> CompiledQuery:
+        """Parse a query; `check_all` must follow before it can run."""
+        with self._explained(name):
+            return CompiledQuery(number, name, parse(text, schemas), sink)
+
+    def check_all(self, queries: Sequence[CompiledQuery]) -> list[CompiledQuery]:
+        """Check with Spark what only Spark can decide, for many queries at once.
+
+        Raises what the first query that is wrong would raise by itself.
+        """
+        with self._lock:
+            try:
+                self._prepare([compiled.query for compiled in queries])
+                return [self._check(compiled) for compiled in queries]
+            finally:
+                for expressions in self._expressions.values():
+                    expressions.forget()
+
+    @contextlib.contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """Let errors name the query."""
         try:
-            query = parse(text, schemas)
-            return self._check_with_spark(CompiledQuery(number, name, query, sink))
+            yield
         except QueryError as error:
             raise QueryError(f"query {name!r}: {self.display_text(str(error))}") from None
         except (AnalysisException, ParseException) as error:
@@ -105,6 +138,38 @@ class QueryCompiler:
                 f"{self.display_text(_summary(error))}"
             ) from None
 
+    def _prepare(self, queries: Sequence[Query]) -> None:
+        """Let Spark analyse the expressions of many queries in few plans."""
+        wanted: dict[str, list[Expression]] = {}
+        pending: collections.Counter[tuple[str, str]] = collections.Counter()
+        for query in queries:
+            if set(query.functions) - set(self._functions):
+                continue
+            for part in query.join.parts if query.join else (query,):
+                wanted.setdefault(part.stream, []).extend(_filter_expressions(part))
+            own = wanted.setdefault(query.stream, [])
+            own += [Expression(f"`{STREAM}`", text) for text in _select_texts(query)]
+            if needs_comparison(query):
+                shape = shape_of(query)
+                expressions = self._expressions_over(self._stream_of(query.stream))
+                if shape is None or expressions.read_alike[shape] + pending[shape] < ALIKE_MIN:
+                    own += _comparisons(query) or ()
+                if shape is not None:
+                    pending[shape] += 1
+        for stream, texts in wanted.items():
+            if texts:
+                self._expressions_over(self._stream_of(stream)).prepare(texts)
+
+    def _expressions_over(self, stream: StreamInfo) -> StreamExpressions:
+        known = self._expressions.get(stream.name)
+        if known is None or known.schema != stream.schema:
+            known = self._expressions[stream.name] = StreamExpressions(self._spark, stream.schema)
+        return known
+
+    def _check(self, compiled: CompiledQuery) -> CompiledQuery:
+        with self._explained(compiled.name):
+            return self._check_with_spark(compiled)
+
     def _check_with_spark(self, compiled: CompiledQuery) -> CompiledQuery:
         query = compiled.query
         missing = sorted(set(query.functions) - set(self._functions))
@@ -113,9 +178,7 @@ class QueryCompiler:
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
-        # A plain query that only compares columns with constants means the same to Spark, except
-        # where strings contain escapes: those are read differently.
-        if query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text:
+        if needs_comparison(query) and not self._is_read_alike(query):
             self._check_meaning(compiled)
         rows = self._stream_of(query.stream).schema
         if query.join is None:
@@ -136,9 +199,9 @@ class QueryCompiler:
         check_storable(self._spark, compiled, stream)
         argument_types: dict[str, DataType] = {}
         if query.predicates:
-            empty_stream = self._spark.createDataFrame([], stream.schema).alias(STREAM)
-            types = self._expression_types(empty_stream, query)
-            query = self._check_predicates(empty_stream, query, types)
+            expressions = self._expressions_over(stream)
+            types = {text: expressions.type_of(text) for text in _typed_texts(query)}
+            query = self._check_predicates(expressions, query, types)
             arguments = {text for spec in query.predicates for text in spec.arguments}
             argument_types = {text: types[text] for text in arguments}
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
@@ -146,11 +209,33 @@ class QueryCompiler:
 
     def _select_may_fail(self, compiled: CompiledQuery, rows: StructType) -> bool:
         """Whether SELECT could fail on some row, as far as its text and its casts tell."""
-        computed = compiled.query.computed
+        query = compiled.query
+        computed = query.computed
         if not computed or any(map(text_may_raise, computed)):
             return bool(computed)
+        if _select_texts(query):
+            expressions = self._expressions_over(self._stream_of(query.stream))
+            if expressions.are_safe(computed):
+                return False
         (frame,) = self._stored.over_nothing(compiled, {ROWS: rows}, [compiled.query.result])
         return casts_may_raise(str(frame._jdf.queryExecution().optimizedPlan()))
+
+    def _is_read_alike(self, query: Query) -> bool:
+        """Whether comparing expressions shows that Spark gives a query the parser's meaning."""
+        expressions = self._expressions_over(self._stream_of(query.stream))
+        shape = shape_of(query)
+        if shape is not None and expressions.read_alike[shape] >= ALIKE_MIN:
+            return expressions.accepts([*_select_texts(query), *_typed_texts(query)])
+        comparisons = _comparisons(query)
+        if comparisons is None:
+            return False
+        expressions.prepare(comparisons)  # those of a shape that a query before it did not show
+        is_alike = all(map(expressions.is_true, comparisons))
+        if is_alike and shape is not None:
+            if len(expressions.read_alike) >= SHAPES_MAX:
+                expressions.read_alike.clear()
+            expressions.read_alike[shape] += 1
+        return is_alike
 
     def _check_meaning(self, compiled: CompiledQuery) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
@@ -178,20 +263,8 @@ class QueryCompiler:
                 f"{self.display_text(query.understood)}; write it in another way"
             )
 
-    def _expression_types(self, empty_stream: DataFrame, query: Query) -> dict[str, DataType]:
-        """Return the types of all expressions that Spark evaluates, by SQL text.
-
-        Spark optimises them as in a micro-batch, which fails here rather than there.
-        """
-        specs = [*query.predicates, *(query.ordered.predicates if query.ordered else ())]
-        texts = {text: None for spec in specs for text in spec.arguments}
-        texts |= {spec.condition: None for spec in specs if spec.function is None}
-        frame = empty_stream.select(*[F.expr(text) for text in texts])
-        frame._jdf.queryExecution().optimizedPlan()
-        return dict(zip(texts, [field.dataType for field in frame.schema], strict=True))
-
     def _check_predicates(
-        self, empty_stream: DataFrame, query: Query, types: dict[str, DataType]
+        self, expressions: StreamExpressions, query: Query, types: dict[str, DataType]
     ) -> Query:
         """Check the types of predicates, and protect those that could fail on a row.
 
@@ -207,13 +280,13 @@ class QueryCompiler:
                     f"{self.display_text(spec.condition)} is "
                     f"{types[spec.condition].simpleString()}, not a condition; compare it"
                 )
-        if any(could_fail(empty_stream, spec.condition) for spec in native):
+        if any(expressions.could_fail(spec.condition) for spec in native):
             if query.ordered is None:
                 query = query.merge_native_conditions()
             else:
-                query = self._protect_alternatives(empty_stream, query, query.ordered)
+                query = self._protect_alternatives(expressions, query, query.ordered)
         specs = {
-            spec.key: guard_arguments(empty_stream, query.conditions, spec)
+            spec.key: guard_arguments(expressions, query.conditions, spec)
             for spec in query.predicates
         }
         for spec in query.predicates:
@@ -222,7 +295,7 @@ class QueryCompiler:
         return query.with_predicates(specs)
 
     def _protect_alternatives(
-        self, empty_stream: DataFrame, query: Query, ordered: OrderedFilter
+        self, expressions: StreamExpressions, query: Query, ordered: OrderedFilter
     ) -> Query:
         """Let Spark evaluate fallible alternatives to a Python function only where it would.
 
@@ -232,7 +305,7 @@ class QueryCompiler:
         changed = query.order_native_conditions()
         protected = {spec.key: spec for spec in changed.predicates}
         for spec in ordered.predicates:
-            if spec.function is not None or not could_fail(empty_stream, spec.condition):
+            if spec.function is not None or not expressions.could_fail(spec.condition):
                 continue
             # Spark evaluates what is required after the conditions that call no function.
             is_required = spec.key in ordered.required
@@ -245,6 +318,46 @@ class QueryCompiler:
         reason = function.reason_not_testable(spec.comparison, spec.constant)
         if reason is not None:
             raise QueryError(f"{self.display_text(spec.key)}: {reason}")
+
+
+def needs_comparison(query: Query) -> bool:
+    """Whether Spark could give a query another meaning than the parser did.
+
+    One that only compares columns with constants means the same to Spark, except where strings
+    contain escapes: those are read differently.
+    """
+    return bool(query.predicates or not query.is_plain or "\\" in query.text or "''" in query.text)
+
+
+def needs_expressions(query: Query) -> bool:
+    """Whether Spark has to analyse expressions before a query can run."""
+    return query.join is not None or bool(query.computed) or needs_comparison(query)
+
+
+def _comparisons(query: Query) -> list[Expression] | None:
+    """Return what is true if Spark reads a query alike; None if only plans can be compared."""
+    conditions, alias = same_meaning(query), alias_of(query)
+    return None if conditions is None else [Expression(alias, text) for text in conditions]
+
+
+def _select_texts(query: Query) -> Sequence[str]:
+    """Return the computed items of SELECT that can be expressions over the stream."""
+    is_over_stream = query.join is None and not query.tables and not query.has_lateral_aliases
+    return query.computed if is_over_stream else ()
+
+
+def _filter_expressions(query: Query) -> list[Expression]:
+    """Return what the conditions on a stream are checked with."""
+    arguments = [text for spec in query.predicates for text in spec.arguments]
+    texts = [*_typed_texts(query), *map(is_null, arguments if query.conditions else ())]
+    return [Expression(f"`{STREAM}`", text) for text in texts]
+
+
+def _typed_texts(query: Query) -> list[str]:
+    """Return all expressions that Spark evaluates for the predicates of a query."""
+    specs = [*query.predicates, *(query.ordered.predicates if query.ordered else ())]
+    texts = dict.fromkeys(text for spec in specs for text in spec.arguments)
+    return list(texts | dict.fromkeys(s.condition for s in specs if s.function is None))
 
 
 def _summary(error: Exception) -> str:

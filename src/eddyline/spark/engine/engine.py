@@ -142,6 +142,10 @@ class Engine:
     ) -> None:
         """Register a stream.
 
+        An engine that is opened again accepts a stream with further columns; what was stored
+        before has NULL in them. A column that is gone or has another type is refused if a query
+        uses it, or if stored results hold it in another type.
+
         Parameters
         ----------
         name
@@ -160,7 +164,9 @@ class Engine:
         """
         with self._lock:
             self._check_stopped(f"registering the stream {name!r}")
-            self._registry.add_stream(name, df, time, delay, idle)
+            check_users = self._queries.check_users
+            if self._registry.add_stream(name, df, time, delay, idle, check_users):
+                self._queries.forget_users_of(name)
             self._planner = None
 
     def table(self, name: str, df: DataFrame) -> None:

@@ -6,48 +6,28 @@ the rows that fulfil all conditions without them (`docs/decisions/0012`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from eddyline.spark.common.predicates import NativePredicate
-from eddyline.spark.native.failing import may_raise
+from eddyline.spark.engine.expressions import StreamExpressions
 from eddyline.sql.specs import PredicateSpec, guarded_by
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
-
-
-def could_fail(empty_stream: DataFrame, text: str) -> bool:
-    """Whether an expression could fail on a row of the stream, as far as its text tells."""
-    return may_raise(empty_stream, NativePredicate(text, without_names(text)))
-
-
-def without_names(text: str) -> str:
-    """Return an expression without its texts and names, in which operators could seem to be.
-
-    Examples
-    --------
-    >>> without_names("`it's` = 'a`b' AND 1 / `a-b` > 2")
-    "`name` = '' AND 1 / `name` > 2"
-
-    """
-    return _QUOTED.sub(lambda quoted: "`name`" if quoted[0][0] == "`" else "''", text)
 
 
 def guard_arguments(
-    empty_stream: DataFrame, conditions: Sequence[str], spec: PredicateSpec
+    expressions: StreamExpressions, conditions: Sequence[str], spec: PredicateSpec
 ) -> PredicateSpec:
     """Return a predicate with fallible arguments computed only where all conditions hold."""
     if not conditions:
         return spec
     arguments = tuple(
-        guarded_by(conditions, text) if could_fail(empty_stream, f"{text} IS NULL") else text
+        guarded_by(conditions, text) if expressions.could_fail(is_null(text)) else text
         for text in spec.arguments
     )
     if arguments == spec.arguments:
         return spec
     return replace(spec, key=guarded_by(conditions, spec.key), arguments=arguments)
+
+
+def is_null(text: str) -> str:
+    """Return a condition that fails on a row exactly if an expression does."""
+    return f"{text} IS NULL"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eddyline.errors import EngineError
@@ -25,7 +25,8 @@ from eddyline.spark.engine.result_part import ResultPart
 SNAPSHOT_EVERY = FAN_IN_NEW
 #: Merges at a time; an old folder that has many small files is merged little by little.
 MERGES_MAX = 8
-#: Files that `results` handed out are kept for so long after it, also if they were merged.
+#: Files that `results` handed out are kept for so long after it, also if they were merged; dropped
+#: queries stay in the catalogue for so long.
 GRACE_S = 600.0
 #: Results are removed in so many steps during the time that they are kept.
 KEEP_STEPS = 8
@@ -67,6 +68,8 @@ class Housekeeping:
         #: Folders of replaced parts that a reader may still need.
         self._replaced: set[str] = set()
         self._is_failing = False
+        #: When dropped queries were first found in the catalogue.
+        self._dropped_s: dict[int, float] = {}
 
     def after_batch(self) -> None:
         """Tidy up if enough micro-batches were finished since the last time.
@@ -97,7 +100,13 @@ class Housekeeping:
         kept = {part.folder for part in state.parts.values()}
         self._replaced |= {part.folder for part in before.parts.values()} - kept
         self._delete_replaced()
-        self._catalogue.compact(dropped)
+        self._catalogue.compact(dropped, self._are_overdue(dropped))
+
+    def _are_overdue(self, dropped: Collection[int]) -> bool:
+        """Whether one of the dropped queries has been in the catalogue for long enough."""
+        now_s = time.monotonic()
+        self._dropped_s = {number: self._dropped_s.get(number, now_s) for number in dropped}
+        return any(since_s <= now_s - GRACE_S for since_s in self._dropped_s.values())
 
     def _without_old(self, state: LogState) -> LogState:
         """Return the state without results that are older than they are kept."""

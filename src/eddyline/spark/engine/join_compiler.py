@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from eddyline.errors import LookupTableError, QueryError
@@ -21,15 +19,13 @@ from eddyline.spark.engine.compared_key import (
 )
 from eddyline.spark.engine.compiled_join import CompiledJoin, RoleField, RoleKey
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.guards import could_fail
+from eddyline.spark.engine.expressions import StreamExpressions
+from eddyline.spark.engine.guards import is_null
 from eddyline.spark.engine.join_key import JoinKey
 from eddyline.spark.engine.stream_info import StreamInfo
-from eddyline.sql.placeholders import STREAM, display_text
+from eddyline.sql.placeholders import display_text
 from eddyline.sql.query import JoinSpec
 from eddyline.sql.specs import BoundSpec, KeyText
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: Largest number of streams in one query.
 STREAMS_MAX = 10
@@ -40,8 +36,8 @@ class JoinCompiler:
 
     Parameters
     ----------
-    spark
-        Session in which expressions are analysed.
+    expressions_over
+        Returns what analyses expressions over a stream.
     stream_of
         Returns a stream by name.
     compile_part
@@ -51,11 +47,11 @@ class JoinCompiler:
 
     def __init__(
         self,
-        spark: SparkSession,
+        expressions_over: Callable[[StreamInfo], StreamExpressions],
         stream_of: Callable[[str], StreamInfo],
         compile_part: Callable[[CompiledQuery], CompiledQuery],
     ) -> None:
-        self._spark = spark
+        self._expressions_over = expressions_over
         self._stream_of = stream_of
         self._compile_part = compile_part
 
@@ -130,11 +126,10 @@ class JoinCompiler:
 
     def _safe_type(self, key: KeyText, stream: StreamInfo) -> DataType | None:
         """Return the type of an expression over a stream; None if it could fail on a row."""
-        empty = self._spark.createDataFrame([], stream.schema).alias(STREAM)
-        if could_fail(empty, f"{key.text} IS NULL"):
+        expressions = self._expressions_over(stream)
+        if expressions.could_fail(is_null(key.text)):
             return None
-        data_type: DataType = empty.select(F.expr(key.text)).schema[0].dataType
-        return data_type
+        return expressions.type_of(key.text)
 
 
 def _role_field(spec: JoinSpec, streams: Sequence[StreamInfo], position: int) -> RoleField:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError, QueryError
-from eddyline.report.run import QueryState, QueryStates
+from eddyline.report.run import OperatorNumbers, QueryState, QueryStates
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
-from eddyline.spark.engine.compiler import QueryCompiler
+from eddyline.spark.engine.compiler import QueryCompiler, needs_expressions
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.query_templates import QueryTemplates
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
+from eddyline.spark.engine.schema_changes import SchemaChange
 from eddyline.spark.engine.settings import PinnedSettings
-from eddyline.spark.engine.sinks import kind_of
+from eddyline.spark.engine.sinks import FUNCTION_KINDS, is_same_kind, kind_of
 from eddyline.spark.state.join_plan import late_number
+from eddyline.sql.parse import parse
 from eddyline.sql.schemas import Schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: By stream and name of the operator.
+WorkByStream = Mapping[str, Mapping[str, OperatorNumbers]]
 IDLE_WINDOW = (
     "WINDOW says how far apart rows of several streams may be, and this query reads one stream, "
     "of which every row is judged by itself"
@@ -73,16 +79,22 @@ class EngineQueries:
 
     def _try_to_add(self, queries: Mapping[str, str], sink: Any) -> bool:
         """Add queries; False if what they may name changed while they were compiled."""
-        new: list[tuple[str, str, str]] = []
-        compiled: dict[str, CompiledQuery] = {}
         registrations = self._catalogue.registrations
+        new: list[tuple[str, str, str]] = []
+        failure: EngineError | None = None
         for name, text in queries.items():
-            kind = kind_of(sink, name)
-            if not self._is_known(name, text, kind):
-                compiled[name] = self._compile(0, name, text, kind)
-                if compiled[name].has_idle_window:
-                    raise QueryError(f"query {name!r}: {IDLE_WINDOW}; leave it out")
-                new.append((name, text, kind))
+            try:
+                kind = kind_of(sink, name)
+                if not self._is_known(name, text, kind):
+                    new.append((name, text, kind))
+            except EngineError as error:  # unless a query before it is wrong
+                failure = error
+                break
+        compiled = {
+            query.name: query for query in self._compile_all([QueryEntry(0, *q) for q in new], True)
+        }
+        if failure is not None:
+            raise failure
         with self._catalogue.lock:  # no micro-batch may see a query before its sink is known
             if self._catalogue.registrations != registrations:
                 return False
@@ -113,15 +125,24 @@ class EngineQueries:
         self._check_sink(entry)
         self._catalogue.resume(name)
 
-    def forget_users_of(self, table: str) -> None:
-        """Compile queries again that join a table, because it has changed.
+    def forget_users_of(self, name: str) -> None:
+        """Compile queries again that read a table or a stream, because it has changed.
 
-        Whether the keys of the table can be shipped depends on its rows.
+        Whether the keys of a table can be shipped depends on its rows, and what SELECT * stands
+        for on the columns of the stream.
         """
         with self._catalogue.lock:
             for number, compiled in list(self._compiled.items()):
-                if table in compiled.query.tables:
+                if name in (*compiled.query.tables, *compiled.query.streams):
                     del self._compiled[number]
+
+    def check_users(self, change: SchemaChange) -> None:
+        """Refuse a change of a stream's columns if a query, paused or not, uses what it loses."""
+        schemas = self._schemas()
+        for entry in self._catalogue.named() if change.lost else ():
+            if change.stream.lower() in entry.text.lower():
+                with contextlib.suppress(QueryError):  # it could not be compiled before either
+                    change.check_query(entry.name, parse(entry.text, schemas))
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -134,6 +155,33 @@ class EngineQueries:
             matched = self._folder.log.state.matched.get(entry.number, 0)
             states.append(QueryState(entry.name, entry.text, entry.sink, state, matched, error))
         return QueryStates(states)
+
+    def costs(self, work: Iterable[WorkByStream]) -> dict[str, float]:
+        """Return the seconds that were spent on the conditions of each query, by name.
+
+        Parameters
+        ----------
+        work
+            What operators did in each micro-batch; queries that share one share its time.
+
+        """
+        busy_s: dict[tuple[str, str], float] = collections.defaultdict(float)
+        for by_stream in work:
+            for stream, by_name in by_stream.items():
+                for name, numbers in by_name.items():
+                    busy_s[stream, name] += numbers.busy_s
+        users: dict[tuple[str, str], list[str]] = {}
+        for entry in self._catalogue.named():
+            compiled = self._compiled.get(entry.number)
+            for part in compiled.filters() if compiled is not None else ():
+                for operator in part.shared().operators:
+                    key = (part.query.stream, self.display_text(operator))
+                    users.setdefault(key, []).append(entry.name)
+        costs: dict[str, float] = collections.defaultdict(float)
+        for key, names in users.items():
+            for name in names:
+                costs[name] += busy_s[key] / len(names)
+        return dict(costs)
 
     def results(self, name: str) -> DataFrame:
         """Return the results of a query over all finished micro-batches."""
@@ -181,7 +229,7 @@ class EngineQueries:
 
     def sink_of(self, compiled: CompiledQuery) -> Callable[..., object] | None:
         """Return the function that results are handed to; None for other kinds of sinks."""
-        if compiled.sink not in ("function", "callback"):
+        if compiled.sink not in FUNCTION_KINDS:
             return None
         return self._sinks.get(compiled.number)
 
@@ -189,26 +237,60 @@ class EngineQueries:
         """Return a query of the catalogue, compiled."""
         compiled = self._compiled.get(entry.number)  # another thread may drop it meanwhile
         if compiled is None:
-            registrations = self._catalogue.registrations
-            compiled = self._compile(entry.number, entry.name, entry.text, entry.sink)
-            if compiled.has_idle_window:  # earlier versions accepted it
-                warnings.warn(f"query {entry.name!r}: {IDLE_WINDOW}", stacklevel=2)
+            (compiled,) = self._compile_entries([entry])
+        return compiled
+
+    def _compile_entries(self, entries: Sequence[QueryEntry]) -> list[CompiledQuery]:
+        """Compile queries of the catalogue, and keep them as long as they mean the same."""
+        registrations = self._catalogue.registrations
+        compiled = self._compile_all(entries)
+        for entry, one in zip(entries, compiled, strict=True):
+            if one.has_idle_window:  # earlier versions accepted it
+                warnings.warn(f"query {entry.name!r}: {IDLE_WINDOW}", stacklevel=3)
             with self._catalogue.lock:
                 if not entry.is_dropped and self._catalogue.registrations == registrations:
-                    self._compiled[entry.number] = compiled
+                    self._compiled[entry.number] = one
         return compiled
 
     def name_for_spark(self, function: str) -> str:
         """Return the name under which a function is registered with Spark."""
         return self._compiler.name_for_spark(function)
 
-    def _compile(self, number: int, name: str, text: str, sink: str) -> CompiledQuery:
+    def _compile_all(
+        self, entries: Sequence[QueryEntry], refuse_idle_windows: bool = False
+    ) -> list[CompiledQuery]:
+        """Compile queries together; raise what the first one that is wrong raises by itself."""
         templates = self._current_templates()
-        query = templates.fill(text)
-        if query is not None:
-            return CompiledQuery(number, name, query, sink)
-        compiled = self._compiler.compile(number, name, text, sink, templates.schemas)
-        templates.learn(compiled.query)
+        compiled: list[CompiledQuery] = []
+        unchecked: list[int] = []
+        failure: QueryError | None = None
+        for entry in entries:
+            query = templates.fill(entry.text)
+            try:
+                if query is not None:
+                    one = CompiledQuery(entry.number, entry.name, query, entry.sink)
+                else:
+                    one = self._compiler.read(
+                        entry.number, entry.name, entry.text, entry.sink, templates.schemas
+                    )
+                    if needs_expressions(one.query):
+                        unchecked.append(len(compiled))
+                    else:  # at once: those that follow may be of the same template
+                        (one,) = self._compiler.check_all([one])
+                        templates.learn(one.query)
+            except QueryError as error:  # unless a query before it is wrong
+                failure = error
+                break
+            compiled.append(one)
+            if refuse_idle_windows and one.has_idle_window:
+                failure = QueryError(f"query {entry.name!r}: {IDLE_WINDOW}; leave it out")
+                break
+        checked = self._compiler.check_all([compiled[place] for place in unchecked])
+        for place, one in zip(unchecked, checked, strict=True):
+            compiled[place] = one
+            templates.learn(one.query)
+        if failure is not None:
+            raise failure
         return compiled
 
     def _current_templates(self) -> QueryTemplates:
@@ -233,8 +315,9 @@ class EngineQueries:
     def check_all(self) -> None:
         """Refuse to start if a query cannot be compiled or lacks its sink."""
         self._settings.check()
-        for entry in self._active():
-            self.compiled(entry)
+        entries = self._active()
+        self._compile_entries([entry for entry in entries if entry.number not in self._compiled])
+        for entry in entries:
             self._check_sink(entry)
 
     def readers_of(self, stream: str) -> list[str]:
@@ -267,7 +350,7 @@ class EngineQueries:
         return [entry for entry in entries if not entry.is_dropped and not entry.error]
 
     def _check_sink(self, entry: QueryEntry) -> None:
-        if entry.sink in ("function", "callback") and entry.number not in self._sinks:
+        if entry.sink in FUNCTION_KINDS and entry.number not in self._sinks:
             raise EngineError(
                 f"query {entry.name!r} hands its results to a function, which cannot be kept "
                 f"on disk; call engine.query({entry.name!r}, sql, sink=...) again"
@@ -281,7 +364,7 @@ class EngineQueries:
         if name in self._named_here:
             raise EngineError(f"query {name!r} exists already; drop it first, or choose a name")
         entry = self._catalogue.query(name)
-        if (entry.text, entry.sink) != (text, kind):
+        if entry.text != text or not is_same_kind(entry.sink, kind):
             raise EngineError(
                 f"query {name!r} is in the catalogue of {self._folder.path} with another text or "
                 f"sink: {entry.text!r}, {entry.sink}; drop it first, or choose another name"

@@ -27,6 +27,7 @@ from eddyline.spark.engine.checks import (
 from eddyline.spark.engine.fingerprint import fingerprint
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.functions import Function, check_timeout, limited
+from eddyline.spark.engine.schema_changes import SchemaChange
 from eddyline.spark.engine.settings import PinnedSettings
 from eddyline.spark.engine.stream_info import StreamInfo
 
@@ -68,9 +69,14 @@ class Registry:
         df: DataFrame,
         time: str | None,
         delay: str | None,
-        idle: str | None = None,
-    ) -> None:
-        """Register a stream; refuse one that differs from the catalogue."""
+        idle: str | None,
+        check_users: Callable[[SchemaChange], None],
+    ) -> bool:
+        """Register a stream; return True if its columns differ from those in the catalogue.
+
+        Columns may have been added. One that is gone, or has another type, is refused if stored
+        results need it as it was, or a query, which `check_users` decides.
+        """
         check_name(name, "stream")
         check_free(name, "stream", [*self._catalogue.streams, *self._catalogue.tables])
         if name in self._streams:
@@ -90,14 +96,26 @@ class Registry:
         idle_us = read_idle_us(name, time, idle)
         schema = json.loads(df.schema.json())
         known = self._catalogue.streams.get(name)
+        is_changed = False
         if known is not None:
-            check_schema(name, read_schema(known.schema), df.schema)
-            schema = known.schema  # it may differ in what does not matter, such as nullability
+            change = SchemaChange.between(name, read_schema(known.schema), df.schema)
+            is_changed = bool(change.before or change.now)
+            if is_changed:
+                check_users(change)
+                self._check_stored(change)
+            else:
+                schema = known.schema  # it may differ in what does not matter: nullability
         self._catalogue.set_stream(name, StreamEntry(schema, time, delay_us))
         info = StreamInfo(
             self._number_of(name), name, df.schema, self.settings.timezone, time, delay_us, idle_us
         )
         self._streams[name] = (info, df)
+        return is_changed
+
+    def _check_stored(self, change: SchemaChange) -> None:
+        """Refuse a change of columns if stored results need them as they were."""
+        parts = list(self._folder.log.state.parts.values())
+        change.check_stored(self._number_of(change.stream), self._results.matches, parts)
 
     def changed_table(self, name: str, df: DataFrame) -> TableEntry | None:
         """Check a table; return its entry if it is new or has other rows, else None.

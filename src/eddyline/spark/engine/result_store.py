@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 QUERIES = "queries"
+EMPTY_FRAMES_MAX = 100
 #: Where a stored row is: name of its file, and its index in the file.
 FILE, INDEX = "_metadata.file_name", "_metadata.row_index"
 # Whatever the session says: timestamps keep their microseconds; a finished table is marked.
@@ -69,8 +70,10 @@ class ResultStore:
         self._spark = spark
         self._root = folder
         self._table_files = table_files
-        self._matches = folder / "results"
+        #: The folder of matching rows.
+        self.matches = folder / "results"
         self._tables = folder / "tables"
+        self._empty_frames: dict[str, DataFrame] = {}
 
     # --- matching rows -----------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class ResultStore:
 
     def _folder_of(self, batch: int, alone: int | None = None) -> pathlib.Path:
         name = f"batch={batch}"
-        return self._matches / name if alone is None else alone_folder(self._matches, name, alone)
+        return self.matches / name if alone is None else alone_folder(self.matches, name, alone)
 
     def results(
         self,
@@ -196,10 +199,19 @@ class ResultStore:
             SQL with these placeholders.
 
         """
-        rows = {name: self._spark.createDataFrame([], schema) for name, schema in schemas.items()}
+        rows = {name: self._empty_frame(schema) for name, schema in schemas.items()}
         newest = {name: self.newest_version(name) for name in compiled.query.tables}
         tables = self._tables_at(newest)
         return [self._spark.sql(text, **rows, **tables) for text in texts]
+
+    def _empty_frame(self, schema: StructType) -> DataFrame:
+        """Return a DataFrame without rows; making one takes Spark over ten milliseconds."""
+        key = schema.json()
+        if key not in self._empty_frames:
+            if len(self._empty_frames) >= EMPTY_FRAMES_MAX:
+                self._empty_frames.clear()
+            self._empty_frames[key] = self._spark.createDataFrame([], schema)
+        return self._empty_frames[key]
 
     def rows(
         self,
@@ -232,7 +244,7 @@ class ResultStore:
 
     def late(self, stream: StreamInfo, parts: Sequence[ResultPart]) -> DataFrame:
         """Return the late rows of a stream in some parts; columns that no join read are NULL."""
-        names = [(self._matches / part.folder, part) for part in parts]
+        names = [(self.matches / part.folder, part) for part in parts]
         for folder, part in names:
             check_files(folder, part.join_files, f"micro-batch {part.batch}")
         paths = [str(folder / name) for folder, part in names for name in part.join_files]
@@ -258,12 +270,12 @@ class ResultStore:
 
         Files of its own, if the query has such; files of combinations, if it joins streams.
         """
-        folder, files = self._matches / part.folder, part.files
+        folder, files = self.matches / part.folder, part.files
         source = f"{SOURCE}={stream.number}"
         if compiled is not None and compiled.join is not None:
             files = part.join_files
         elif compiled is not None and compiled.number in part.alone:
-            folder = alone_folder(self._matches, part.folder, compiled.number)
+            folder = alone_folder(self.matches, part.folder, compiled.number)
             files = part.alone[compiled.number]
         else:
             files = {n: size for n, size in (files or {}).items() if n.startswith(f"{source}/")}

@@ -13,7 +13,7 @@ from eddyline.journal.events import EngineStopped
 from eddyline.report.run import MicroBatch, RunReport
 from eddyline.spark.engine.batch_runner import BatchRunner
 from eddyline.spark.engine.causes import first_cause
-from eddyline.spark.engine.checkpoint import short_history
+from eddyline.spark.engine.checkpoint import await_sources, short_history
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.planner import EddyPlanner
 from eddyline.spark.engine.queries import EngineQueries
@@ -69,6 +69,7 @@ class Run:
         try:
             with short_history(frames[0].sparkSession):
                 self.streaming_query = writer.trigger(**when).start()
+                await_sources(self.streaming_query)
         except Exception as error:
             raise EngineError(
                 f"cannot start: {first_cause(error)}. If {folder.checkpoint.path} was damaged, "
@@ -124,9 +125,15 @@ class Run:
                 self.streaming_query.stop()
                 self._folder.note(EngineStopped(), sum(batch.rows for batch in self.batches()))
 
-    def report(self) -> RunReport:
-        """Return what this run did so far."""
-        return RunReport(self.batches(), self._queries.states())
+    def report(self, full: bool = False) -> RunReport:
+        """Return what this run did so far.
+
+        It shows the 20 queries with the most matches and the 20 that cost most; `to_dict` has all
+        of them, as has the report if it is to be `full`.
+        """
+        batches = self.batches()
+        costs = self._queries.costs([batch.operators for batch in batches])
+        return RunReport(batches, self._queries.states(), costs, full)
 
     def batches(self) -> list[MicroBatch]:
         """Return the micro-batches of this run so far."""

@@ -13,14 +13,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CALLBACK_ROWS_MAX = 10_000
+#: Kinds of sinks that are functions, which cannot be kept on disk.
+FUNCTION_KINDS = ("function", "callback", "console")
 
 
 @dataclass(frozen=True)
 class Callback:
-    """A function that is called with the new results, as a list of rows; made by `el.callback`."""
+    """A function that is called with the new results, as a list of rows; made by `el.callback`.
+
+    Parameters
+    ----------
+    function, rows_max
+        As `callback` takes them.
+    kind
+        How the catalogue lists it: "console" if the rows are printed by the command line.
+
+    """
 
     function: Callable[[list[Any]], object]
     rows_max: int = CALLBACK_ROWS_MAX
+    kind: str = "callback"
 
     def __call__(self, results: DataFrame, batch_id: int) -> None:
         """Collect the results and hand them over."""
@@ -59,6 +71,14 @@ def callback(
     return Callback(function, rows_max)
 
 
+def is_same_kind(stored: str, given: str) -> bool:
+    """Whether a sink is of the kind that the catalogue has.
+
+    Earlier versions listed what the command line prints as "callback".
+    """
+    return stored == given or (stored, given) == ("callback", "console")
+
+
 def kind_of(sink: object, name: str) -> str:
     """Return the kind of a sink as in the catalogue; raise if it cannot be one."""
     if sink is None:
@@ -66,7 +86,7 @@ def kind_of(sink: object, name: str) -> str:
     if sink == "count":
         return "count"
     if isinstance(sink, Callback):
-        return "callback"
+        return sink.kind
     if callable(sink):
         try:
             inspect.signature(sink).bind("results", 0)

@@ -8,16 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from eddyline.errors import EngineError
 
-VERSION = 1
+VERSION = 2
+
+
+class OperatorWork(NamedTuple):
+    """What one operator of an eddy did.
+
+    Parameters
+    ----------
+    visits
+        Rows that visited it.
+    busy_s
+        Seconds that these visits took.
+    tickets
+        Share of the tickets that it holds; None under other policies.
+
+    """
+
+    visits: int = 0
+    busy_s: float = 0.0
+    tickets: float | None = None
 
 
 @dataclass(frozen=True)
 class EddyCounts:
-    """What the eddy of one stream did.
+    """What the eddies of all streams did.
 
     Parameters
     ----------
@@ -25,33 +44,51 @@ class EddyCounts:
         Rows routed.
     visits
         Visits of one row to one operator.
-    tickets
-        Share of the tickets that each operator holds, by name; empty under other policies.
+    operators
+        By number of the stream and name of the operator, in the order rows visit them.
 
     Examples
     --------
-    >>> EddyCounts(10, 12, {"a": 1.0}) + EddyCounts(5, 5, {"a": 0.5, "b": 0.5})
-    EddyCounts(rows=15, visits=17, tickets={'a': 0.5, 'b': 0.5})
+    >>> one = EddyCounts(10, 12, {0: {"a": OperatorWork(10, 0.5, 1.0)}})
+    >>> other = EddyCounts(5, 5, {0: {"b": OperatorWork(3), "a": OperatorWork(2, 0.25, 0.5)}})
+    >>> list((one + other).operators[0].items())[1]
+    ('a', OperatorWork(visits=12, busy_s=0.75, tickets=0.5))
 
     """
 
     rows: int = 0
     visits: int = 0
-    tickets: Mapping[str, float] = field(default_factory=dict)
+    operators: Mapping[int, Mapping[str, OperatorWork]] = field(default_factory=dict)
 
     def __add__(self, other: EddyCounts) -> EddyCounts:
-        """Add counts; of the tickets, the other's are the newer ones."""
-        tickets = {**self.tickets, **other.tickets}
-        return EddyCounts(self.rows + other.rows, self.visits + other.visits, tickets)
+        """Add counts; of orders and tickets, the other's are the newer ones."""
+        operators = dict(self.operators)
+        for stream, newer in other.operators.items():
+            older = self.operators.get(stream, {})
+            added = {}
+            for name, work in newer.items():
+                before = older.get(name, OperatorWork())
+                visits, busy_s = before.visits + work.visits, before.busy_s + work.busy_s
+                added[name] = OperatorWork(visits, busy_s, work.tickets)
+            operators[stream] = added | {n: w for n, w in older.items() if n not in newer}
+        return EddyCounts(self.rows + other.rows, self.visits + other.visits, operators)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
-        return {"rows": self.rows, "visits": self.visits, "tickets": dict(self.tickets)}
+        operators = {
+            str(stream): {name: list(work) for name, work in by_name.items()}
+            for stream, by_name in self.operators.items()
+        }
+        return {"rows": self.rows, "visits": self.visits, "operators": operators}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> EddyCounts:
         """Read what `to_dict` wrote."""
-        return cls(plain["rows"], plain["visits"], plain["tickets"])
+        operators = {
+            int(stream): {name: OperatorWork(*work) for name, work in by_name.items()}
+            for stream, by_name in plain["operators"].items()
+        }
+        return cls(plain["rows"], plain["visits"], operators)
 
 
 @dataclass(frozen=True)
@@ -75,7 +112,7 @@ class TaskNote:
     >>> other = TaskNote({7: 1, 8: 4}, {9: "broken"}, EddyCounts(5, 5), 0.25)
     >>> TaskNote.merge([one, other])
     TaskNote(counts={7: 3, 8: 4}, failures={9: 'broken'},
-             eddy=EddyCounts(rows=15, visits=17, tickets={}), busy_s=0.75)
+             eddy=EddyCounts(rows=15, visits=17, operators={}), busy_s=0.75)
 
     """
 

@@ -31,7 +31,7 @@ from eddyline.spark.common.operator_plans import make_operator
 from eddyline.spark.common.side_channel import pack
 from eddyline.spark.common.worker_cache import WorkerCache
 from eddyline.spark.engine.plans import EddyPlan, StreamPlan
-from eddyline.spark.engine.task_note import EddyCounts, TaskNote
+from eddyline.spark.engine.task_note import EddyCounts, OperatorWork, TaskNote
 
 EDDIES_MAX = 16
 
@@ -97,6 +97,7 @@ def run_task(plan: EddyPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]
     streams = [recall(plan, number) for number in range(len(plan.streams))]
     for stream in streams:
         stream.eddy.take_counts()  # discard counts of a task that was given up
+        stream.eddy.take_work()
     rows_before, visits_before = _work_of(streams)
     failures: dict[int, str] = {}
     batch = next(batches, None)
@@ -108,7 +109,7 @@ def run_task(plan: EddyPlan, batches: Iterator[Any]) -> Iterator[pa.StructArray]
         note = None
         if rows and (batch is None or len(batch[0]) == 0):
             rows_now, visits_now = _work_of(streams)
-            work = EddyCounts(rows_now - rows_before, visits_now - visits_before, _tickets(streams))
+            work = EddyCounts(rows_now - rows_before, visits_now - visits_before, _work(streams))
             counts = {n: c for s in streams for n, c in s.eddy.take_counts().items()}
             note = TaskNote(counts, failures, work, time.perf_counter() - began)
             # An empty batch need not be the last one; another note counts from here.
@@ -122,14 +123,21 @@ def _work_of(streams: Sequence[StreamEddy]) -> tuple[int, int]:
     return sum(s.eddy.rows for s in streams), sum(s.eddy.visits for s in streams)
 
 
-def _tickets(streams: Sequence[StreamEddy]) -> dict[str, float]:
-    tickets: dict[str, float] = {}
-    for stream in streams:
-        policy = stream.eddy.policy
+def _work(streams: Sequence[StreamEddy]) -> dict[int, dict[str, OperatorWork]]:
+    """Return what the operators of each stream did, by the number of the stream."""
+    work = {}
+    for number, stream in enumerate(streams):
+        policy, shares = stream.eddy.policy, {}
         if isinstance(policy, Tickets):
             names = [operator.name for operator in stream.eddy.operators]
-            tickets |= dict(zip(names, policy.shares().round(4).tolist(), strict=True))
-    return tickets
+            shares = dict(zip(names, policy.shares().round(4).tolist(), strict=True))
+        done = stream.eddy.take_work()
+        if done:
+            work[number] = {
+                name: OperatorWork(visits, round(busy_us / 1e6, 6), shares.get(name))
+                for name, (visits, busy_us) in done.items()
+            }
+    return work
 
 
 def _run_batch(

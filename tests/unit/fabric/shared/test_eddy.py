@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from eddyline.fabric.shared.slots import Slots
 from eddyline.operators import Batch, ColumnReader, Operator, RowPredicate
 from eddyline.operators.bitmaps import set_bits
 from eddyline.operators.domain import Whole
-from eddyline.ordering import POLICIES, AGreedy, Policy, resolve_policy
+from eddyline.ordering import POLICIES, AGreedy, AsWritten, Policy, resolve_policy
 
 COLUMNS = ["a", "b", "c", "d", "e"]
 DOMAINS = {name: Whole() for name in COLUMNS}
@@ -264,6 +266,69 @@ def test_tickets_visit_hardly_more_filters_than_the_best_order() -> None:
         columns = [pa.array(rng.integers(0, 100, 1_000)) for _ in COLUMNS]
         eddy.run(Batch(columns, READERS))
     assert eddy.visits / eddy.rows <= 1.25
+
+
+WORKLOADS = {
+    "independent": [{"a": 30}, {"b": 50}, {"c": 10}, {"d": 40}, {"e": 90}],
+    "nested": [dict.fromkeys(COLUMNS[: n + 1], 10) for n in range(5)],
+    "both": [dict(zip(COLUMNS[: n + 1], (10, 30, 50, 70, 90), strict=False)) for n in range(5)],
+}
+
+
+def run_workload(
+    name: str, batches: int, policy: Policy | None = None, order: Sequence[int] | None = None
+) -> SharedEddy:
+    """Run the queries of a workload of CACQ's Table 4."""
+    rng = np.random.default_rng(0)
+    eddy = SharedEddy(DOMAINS, policy, seed=0)
+    eddy.add({n: SharedQuery(n, above(**bounds)) for n, bounds in enumerate(WORKLOADS[name])})
+    eddy.bind(PLACES, {})
+    if order is not None:
+        eddy.policy.adopt(list(order))
+    for _ in range(batches):
+        columns = [pa.array(rng.integers(0, 100, 4_096)) for _ in COLUMNS]
+        eddy.run(Batch(columns, READERS))
+    return eddy
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_row_visits_hardly_more_filters_than_in_the_best_of_all_orders(name: str) -> None:
+    orders = itertools.permutations(range(5))
+    best = min((run_workload(name, 1, AsWritten(), order) for order in orders), key=visits_of)
+    assert visits_of(run_workload(name, 60)) <= 1.05 * visits_of(best)
+
+
+def visits_of(eddy: SharedEddy) -> float:
+    return eddy.visits / eddy.rows
+
+
+def test_tickets_have_the_shape_of_the_paper() -> None:
+    """The most selective filter has most of them; of equal ones, the one with most predicates."""
+    eddy = run_workload("independent", 60)
+    shares = dict(zip([o.name for o in eddy.operators], eddy.policy.shares(), strict=True))
+    assert max(shares, key=shares.get) == "e"
+    eddy = run_workload("nested", 60)
+    shares = dict(zip([o.name for o in eddy.operators], eddy.policy.shares(), strict=True))
+    assert sorted(shares, key=shares.get, reverse=True) == COLUMNS
+    assert shares["a"] > 3 * shares["e"]
+
+
+def test_a_python_function_is_called_on_rows_that_comparisons_leave_from_the_first_on() -> None:
+    calls: list[int] = []
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({n: SharedQuery(n, above(c=90, a=20 + n)) for n in range(50)})
+    eddy.bind(PLACES, {})
+    rng = np.random.default_rng(0)
+    eddy.run(make_batch(rng, 500))
+    eddy.add({50 + n: SharedQuery(50 + n, above(c=90, a=20 + n), ("odd",)) for n in range(50)})
+    eddy.bind(PLACES, {"odd": odd_sum(calls)})  # a new operator in an eddy that has learnt
+    wanted = 0
+    for _ in range(20):
+        batch = make_batch(rng, 500)
+        eddy.run(batch)
+        a, c = (batch.columns[n].to_pylist() for n in (0, 2))
+        wanted += sum(1 for x, y in zip(a, c, strict=True) if x and y and x > 20 and y > 90)
+    assert wanted <= len(calls) <= 1.1 * wanted
 
 
 class Forgetful(Policy):

@@ -14,8 +14,7 @@ from eddyline.spark.engine.atomic_file import DamagedFileError, write_atomically
 from eddyline.spark.engine.batch_log import BatchLog
 from eddyline.spark.engine.batch_record import BatchRecord
 from eddyline.spark.engine.checkpoint import (
-    RETAINED,
-    RETAINED_BATCHES,
+    SHORT_HISTORY,
     Checkpoint,
     short_history,
 )
@@ -135,6 +134,9 @@ class TestCheckpoint:
         assert sorted(self.make(tmp_path).committed()) == [0, 1]
 
 
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
+
+
 class Session:
     """As much of a Spark session as `short_history` needs."""
 
@@ -154,11 +156,11 @@ class Session:
 
 @pytest.mark.parametrize("given", [{}, {RETAINED: "77"}])
 def test_spark_keeps_few_micro_batches_unless_it_is_told_how_many(given: dict[str, str]) -> None:
-    session, seen = Session(dict(given)), list[str]()
+    session, seen = Session(dict(given)), dict[str, str]()
     with contextlib.suppress(KeyError), short_history(session):
-        seen.append(session.settings[RETAINED])
+        seen.update(session.settings)
         raise KeyError("as if the query could not be started")
-    assert seen == [given.get(RETAINED, str(RETAINED_BATCHES))]
+    assert seen == {**SHORT_HISTORY, **given}
     assert session.settings == given
 
 

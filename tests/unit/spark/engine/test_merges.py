@@ -225,6 +225,19 @@ def test_a_query_leaves_the_catalogue_after_its_results(
     assert list(site.catalogue.queries) == [1]
 
 
+def test_a_dropped_query_leaves_the_catalogue_after_a_while_however_short_it_is(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.catalogue.add_queries([("a", "SELECT 1", "parquet"), ("b", "SELECT 2", "parquet")])
+    site.catalogue.drop_query("b")
+    site.run(2 * EVERY)
+    assert list(site.catalogue.queries) == [1, 2]
+    monkeypatch.setattr(housekeeping, "GRACE_S", 0.0)
+    site.run(EVERY)
+    assert list(site.catalogue.queries) == [1]
+    assert site.catalogue.add_queries([("c", "SELECT 3", "parquet")])[0].number > 2
+
+
 def test_results_are_removed_when_they_are_old(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     clock_s = 1_000_000.0
     monkeypatch.setattr(time, "time", lambda: clock_s)
@@ -258,3 +271,15 @@ def test_a_merge_that_fails_leaves_nothing(site: Site) -> None:
     with pytest.raises(Exception, match=r"join-1\.parquet"):
         ResultMerger(site.results).merge(parts)
     assert not list(site.results.glob("merged-*"))
+
+
+@pytest.mark.slow
+def test_sixteen_hundred_micro_batches_leave_few_files(tmp_path: pathlib.Path) -> None:
+    """Two streams, a join and a query with files of its own: 7,900 files without merging."""
+    site = Site(tmp_path)
+    most = 0
+    for _ in range(100):
+        site.run(16)
+        most = max(most, sum(path.is_file() for path in tmp_path.rglob("*")))
+    assert most <= 200
+    assert site.found() == site.expected

@@ -193,7 +193,10 @@ def test_a_task_sends_one_note_with_its_last_batch() -> None:
     assert matches == [None, [10], [10, 20], []]
     (note,) = notes
     assert note.counts == {10: 2, 20: 1}
-    assert (note.eddy.rows, note.eddy.visits, note.eddy.tickets) == (4, 4, {"a": 1.0})
+    assert (note.eddy.rows, note.eddy.visits) == (4, 4)
+    work = note.eddy.operators[0]["a"]
+    assert (work.visits, work.tickets) == (4, 1.0)
+    assert 0 < work.busy_s < note.busy_s
     assert note.busy_s > 0
 
 
@@ -216,14 +219,14 @@ def test_counts_of_a_task_that_was_given_up_do_not_count() -> None:
 def test_only_tickets_report_shares() -> None:
     plan = make_plan(StreamHistory().advance(1, above(10)), 1, eddy_policy("as_written"))
     _, (note,) = run_batches(plan, [15])
-    assert note.eddy.tickets == {}
+    assert note.eddy.operators[0]["a"].tickets is None
 
 
 def test_a_note_of_another_version_is_refused() -> None:
     plain = TaskNote({1: 2}).to_dict()
     assert TaskNote.from_dict(plain) == TaskNote({1: 2})
-    with pytest.raises(EngineError, match="note of version 2, the driver reads version 1"):
-        TaskNote.from_dict({**plain, "version": 2})
+    with pytest.raises(EngineError, match="note of version 3, the driver reads version 2"):
+        TaskNote.from_dict({**plain, "version": 3})
 
 
 # --- looking for faults ------------------------------------------------------------------------

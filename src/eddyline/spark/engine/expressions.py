@@ -1,0 +1,243 @@
+"""What Spark says of SQL expressions over a stream, asked for many of them at once.
+
+A round trip to Spark and a plan of its own take some ten milliseconds an expression; a hundred
+expressions in one plan take hardly more than one (`docs/decisions/0029`).
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, StructType
+
+from eddyline.errors import QueryError
+from eddyline.spark.native.failing import casts_may_raise, text_may_raise
+from eddyline.sql.meaning import without_constants
+from eddyline.sql.placeholders import RESERVED, STREAM
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Expressions in one plan.
+EXPRESSIONS_MAX = 100
+_NAME = f"{RESERVED}_"
+_ALIAS = re.compile(rf" AS {_NAME}(\d+)#\d+L?(?:, |\]$)")
+SHAPES_MAX = 10_000
+#: Constants that could be refused by themselves: regular expressions.
+_PATTERN = re.compile("rlike|regexp", re.IGNORECASE)
+_SEPARATOR = "\x1f"
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
+
+
+class Expression(NamedTuple):
+    """An expression: what the stream is called in it, as SQL, and its text."""
+
+    alias: str
+    text: str
+
+
+class Analysis(NamedTuple):
+    """What Spark says of an expression.
+
+    Parameters
+    ----------
+    data_type
+        Its type.
+    analysed, optimised
+        How Spark writes it after it made types fit, and after it simplified it.
+
+    """
+
+    data_type: DataType
+    analysed: str
+    optimised: str
+
+
+class StreamExpressions:
+    """Analyses SQL expressions over one stream.
+
+    Parameters
+    ----------
+    spark
+        Session in which they are analysed.
+    schema
+        Columns of the stream.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import StructType
+    >>> over = StreamExpressions(spark, StructType.fromDDL("a int, b string"))
+    >>> over.type_of("`__eddyline_stream`.`a` + 1").simpleString()
+    'int'
+    >>> over.could_fail("`__eddyline_stream`.`a` > 1L"), over.could_fail("length(b) > 1")
+    (True, False)
+    >>> over.is_true(Expression("`s`", "equal_null(s.A > 1, `s`.`a` > 1)"))
+    True
+
+    """
+
+    def __init__(self, spark: SparkSession, schema: StructType) -> None:
+        self._spark = spark
+        self.schema = schema
+        self._empty = spark.createDataFrame([], schema)
+        self._known: dict[Expression, Analysis] = {}
+        #: Of expressions that cannot fail, whatever their constants are: by text without these.
+        self._harmless: dict[str, Analysis] = {}
+        #: How many queries of each shape Spark was seen to read as the parser does.
+        self.read_alike: collections.Counter[tuple[str, str]] = collections.Counter()
+
+    def forget(self) -> None:
+        """Analyse expressions again from now on: functions that they call may have changed."""
+        self._known.clear()
+
+    def prepare(self, expressions: Iterable[Expression]) -> None:
+        """Analyse many expressions at once; those that Spark refuses are left out."""
+        first: list[Expression] = []
+        others: list[Expression] = []
+        shapes: set[str] = set()
+        for expression in dict.fromkeys(expressions):
+            if not self._recall(expression):
+                shape = _shape(expression)
+                (others if shape in shapes else first).append(expression)
+                if shape is not None:
+                    shapes.add(shape)
+        self._analyse_all(first)
+        self._analyse_all([each for each in others if not self._recall(each)])
+
+    def _recall(self, expression: Expression) -> bool:
+        """Whether an expression was analysed, or one that differs only in constants."""
+        if expression in self._known:
+            return True
+        shape = _shape(expression)
+        if shape is None or shape not in self._harmless:
+            return False
+        self._known[expression] = self._harmless[shape]
+        return True
+
+    def _keep(self, expression: Expression, analysis: Analysis) -> None:
+        """Keep an analysis; for all expressions of its shape, if none of them can fail."""
+        self._known[expression] = analysis
+        shape = _shape(expression)
+        if shape is not None and not _could_fail(expression.text, analysis):
+            if len(self._harmless) >= SHAPES_MAX:
+                self._harmless.clear()
+            self._harmless[shape] = analysis
+
+    def _analyse_all(self, expressions: Iterable[Expression]) -> None:
+        by_alias: dict[str, list[str]] = {}
+        for alias, text in expressions:
+            by_alias.setdefault(alias, []).append(text)
+        for alias, texts in by_alias.items():
+            for begin in range(0, len(texts), EXPRESSIONS_MAX):
+                self._try(alias, texts[begin : begin + EXPRESSIONS_MAX])
+
+    def _try(self, alias: str, texts: Sequence[str]) -> None:
+        """Analyse expressions, in halves if one of them is refused."""
+        try:
+            found = self._analyse(alias, texts)
+        except (PySparkException, Py4JError):
+            found = None
+        if found is not None:
+            for text, analysis in zip(texts, found, strict=True):
+                self._keep(Expression(alias, text), analysis)
+        elif len(texts) > 1:
+            middle = len(texts) // 2
+            self._try(alias, texts[:middle])
+            self._try(alias, texts[middle:])
+
+    def _analyse(self, alias: str, texts: Sequence[str]) -> list[Analysis] | None:
+        """Return what Spark says; None if it says it in another form than a list."""
+        named = [f"{text} AS {_NAME}{place}" for place, text in enumerate(texts)]
+        split = self._spark._jvm.java.util.regex.Pattern.compile(_SEPARATOR).split
+        java_frame = self._aliased(alias)._jdf.selectExpr(split(_SEPARATOR.join(named)))
+        plans = java_frame.queryExecution()
+        analysed = _items(plans.analyzed(), len(texts))
+        optimised = _items(plans.optimizedPlan(), len(texts))
+        if analysed is None or optimised is None:
+            return None
+        types = [column.dataType for column in DataFrame(java_frame, self._spark).schema]
+        return [Analysis(*parts) for parts in zip(types, analysed, optimised, strict=True)]
+
+    def _aliased(self, alias: str) -> DataFrame:
+        return self._empty.alias(alias[1:-1].replace("``", "`"))
+
+    # --- answers -----------------------------------------------------------------------------
+
+    def type_of(self, text: str) -> DataType:
+        """Return the type of an expression over `STREAM`; raise as Spark does if it refuses it."""
+        return self._analysis(_over_stream(text)).data_type
+
+    def could_fail(self, text: str) -> bool:
+        """Whether an expression over `STREAM` could fail on a row, as far as its text tells."""
+        return text_may_raise(without_names(text)) or _could_fail(
+            text, self._analysis(_over_stream(text))
+        )
+
+    def accepts(self, texts: Iterable[str]) -> bool:
+        """Whether expressions over `STREAM` were analysed and not refused."""
+        return all(_over_stream(text) in self._known for text in texts)
+
+    def are_safe(self, texts: Iterable[str]) -> bool:
+        """Whether Spark adds no cast to expressions over `STREAM` that could fail on a row.
+
+        False also for expressions that it refused.
+        """
+        analyses = [self._known.get(_over_stream(text)) for text in texts]
+        return all(a is not None and not casts_may_raise(a.analysed) for a in analyses)
+
+    def is_true(self, expression: Expression) -> bool:
+        """Whether Spark finds a condition true whatever the row; False if it refused it."""
+        analysis = self._known.get(expression)
+        return analysis is not None and analysis.optimised == "true"
+
+    def _analysis(self, expression: Expression) -> Analysis:
+        if not self._recall(expression):
+            found = self._analyse(expression.alias, [expression.text])
+            if found is None:  # Spark needs more than one row for it, or makes several of one
+                raise QueryError(f"{expression.text} is not an expression over single rows")
+            self._keep(expression, found[0])
+        return self._known[expression]
+
+
+def without_names(text: str) -> str:
+    """Return an expression without its texts and names, in which operators could seem to be.
+
+    Examples
+    --------
+    >>> without_names("`it's` = 'a`b' AND 1 / `a-b` > 2")
+    "`name` = '' AND 1 / `name` > 2"
+
+    """
+    return _QUOTED.sub(lambda quoted: "`name`" if quoted[0][0] == "`" else "''", text)
+
+
+def _over_stream(text: str) -> Expression:
+    return Expression(f"`{STREAM}`", text)
+
+
+def _could_fail(text: str, analysis: Analysis) -> bool:
+    return text_may_raise(without_names(text)) or casts_may_raise(analysis.analysed)
+
+
+def _shape(expression: Expression) -> str | None:
+    """Return an expression over `STREAM` without constants; None if they may matter."""
+    if expression.alias != f"`{STREAM}`" or _PATTERN.search(expression.text):
+        return None
+    return without_constants(expression.text)
+
+
+def _items(plan: object, count: int) -> list[str] | None:
+    """Return how Spark writes the items of a projection; None if the plan is another one."""
+    text = str(plan.simpleString(2**31 - 1))  # type: ignore[attr-defined]
+    head = "Project ["
+    if not text.startswith(head):
+        return None
+    pieces = _ALIAS.split(text[len(head) :])
+    places = [int(place) for place in pieces[1::2]]
+    return pieces[:-1:2] if places == list(range(count)) and pieces[-1] == "" else None

@@ -33,7 +33,8 @@ class SchemaChange:
 
     Examples
     --------
-    >>> one, other = StructType.fromDDL("a int, b int"), StructType.fromDDL("a int, b date, c int")
+    >>> one = StructType().add("a", "integer").add("b", "integer")
+    >>> other = StructType().add("a", "integer").add("b", "date").add("c", "integer")
     >>> change = SchemaChange.between("s", one, other)
     >>> change.before, change.now, list(change.lost)
     ({'b': 'int'}, {'b': 'date', 'c': 'int'}, ['b'])

@@ -269,6 +269,16 @@ def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:
     assert isinstance(next(iter(run.journal())).event, EngineStarted)
 
 
+def test_what_workers_learn_is_in_the_plan_of_later_micro_batches(engine: Any, feed: Feed) -> None:
+    engine.query("small", "SELECT id FROM events WHERE id < 3 AND a > -100")
+    for first in (0, 20, 40):
+        feed.put(random_sql.rows(random.Random(0), 20, first))
+    engine.start("available now").process_all_available()
+    (stream,) = engine._planner._last[1].eddies.streams
+    assert set(stream.learnt) == {"id", "a"}
+    assert stream.learnt["id"].cost_us > 0
+
+
 class Raising(el.Policy):
     """A policy of a user's own, whose use in a worker shows as an error."""
 

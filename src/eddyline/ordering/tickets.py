@@ -94,6 +94,15 @@ class Tickets(Policy):
         self._weights = np.asarray(predicates, dtype=np.float64)
         self._wider = wider or {}
 
+    def counts(self) -> list[tuple[float, float]]:
+        """Return for each operator the rows that it took and finished, older ones in part."""
+        return list(zip(self._taken.tolist(), self._finished.tolist(), strict=True))
+
+    def adopt_counts(self, counts: Sequence[tuple[float, float]]) -> None:
+        """Begin with counts that `counts` of another policy returned."""
+        self._taken = np.array([taken for taken, _ in counts])
+        self._finished = np.array([finished for _, finished in counts])
+
     def learn(self, evidence: Evidence) -> Change | None:
         """Pay tickets out, then order the operators for the next batch."""
         fade = 1.0 - 1.0 / self.window_batches

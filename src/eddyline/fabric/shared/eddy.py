@@ -19,6 +19,7 @@ import numpy as np
 
 from eddyline.arrays import IntArray
 from eddyline.errors import describe_error
+from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operator_table import OperatorTable
@@ -192,6 +193,14 @@ class SharedEddy:
         self.rows += len(rows)
         self._learner.learn(batch, lineage, operators, seen, passed)
         return lineage
+
+    def learnt(self) -> dict[str, LearntOperator]:
+        """Return what was learnt of each operator, by name, in the order rows visit them."""
+        return self._learner.learnt()
+
+    def adopt(self, learnt: Mapping[str, LearntOperator]) -> None:
+        """Begin with what another eddy over the same stream has learnt."""
+        self._learner.adopt(learnt)
 
     def take_work(self) -> dict[str, tuple[int, float]]:
         """Return visits and microseconds of each operator since the last call.

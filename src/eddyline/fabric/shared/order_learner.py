@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from eddyline.arrays import BoolArray, IntArray
 from eddyline.fabric.checked_order import CheckedOrder
+from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operators import SharedOperator
 from eddyline.operators import Batch
@@ -22,6 +23,8 @@ PREDICATE_UNKNOWN_US = 1_000.0
 # Comparisons in small chunks seem as dear as calls, because a visit has a fixed cost. A predicate
 # counts as dearer than it was measured by as much as policies take for equal.
 PREDICATE_FACTOR = COST_ALIKE
+#: Rows that a cost counts for which another eddy has measured.
+ADOPTED_ROWS = 1_000
 #: Operators that others are compared with to find those that are wider.
 WIDE_MAX = 32
 
@@ -44,6 +47,7 @@ class OrderLearner:
         self._seed = seed
         self._names: list[str] = []
         self._is_predicate: list[bool] = []
+        self._weights: tuple[list[int], dict[int, list[int]]] = ([], {})
         self._costs: dict[str, CostModel] = {}
         policy.start(0, seed=seed)
 
@@ -72,8 +76,35 @@ class OrderLearner:
             self._costs = {name: self._costs.get(name) or CostModel() for name in names}
             self.policy.start(len(names), [*comparisons, *kept, *predicates], self._seed)
         if isinstance(self.policy, Tickets):
-            self.policy.weigh([o.predicates for o in operators], _wider(operators))
+            self._weights = ([o.predicates for o in operators], _wider(operators))
+            self.policy.weigh(*self._weights)
         return is_changed
+
+    def learnt(self) -> dict[str, LearntOperator]:
+        """Return what was learnt of each operator, by name, in the order they are visited."""
+        counts = [(0.0, 0.0)] * len(self._names)
+        if isinstance(self.policy, Tickets):
+            counts = self.policy.counts()
+        learnt = {}
+        for number in self.order:
+            cost = self._costs[self._names[number]]
+            cost_us = cost.per_row_us if cost.known else None
+            learnt[self._names[number]] = LearntOperator(cost_us, *counts[number])
+        return learnt
+
+    def adopt(self, learnt: Mapping[str, LearntOperator]) -> None:
+        """Begin with what another eddy has learnt; operators that it does not know come last."""
+        number_of = {name: number for number, name in enumerate(self._names)}
+        order = [number_of[name] for name in learnt if name in number_of]
+        order += [number for number in self.order if number not in order]
+        self.policy.start(len(self._names), order, self._seed)
+        for name, own in learnt.items():
+            if name in number_of and own.cost_us is not None:
+                self._costs[name].add(ADOPTED_ROWS, ADOPTED_ROWS * own.cost_us)
+        if isinstance(self.policy, Tickets):
+            known = [learnt.get(name, LearntOperator()) for name in self._names]
+            self.policy.weigh(*self._weights)
+            self.policy.adopt_counts([(own.taken, own.finished) for own in known])
 
     def add_cost(self, operator: SharedOperator, rows: int, elapsed_us: float) -> None:
         """Take one measured visit into account."""

@@ -8,7 +8,8 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,37 @@ from eddyline.fabric.shared.slots import Slots
 from eddyline.operators.bitmaps import ColumnCounter, bit, bitmap_of, widen, words_for
 
 VACANT = -1
+
+
+class ClauseGroup(NamedTuple):
+    """Clauses whose bits are as far from the bits of their queries, in the same two words."""
+
+    query_word: int
+    clause_word: int
+    shift: int
+
+
+def group_clauses(clause_slots: Mapping[int, Sequence[int]]) -> dict[ClauseGroup, int]:
+    """Return which queries of a word are rejected by shifting one word of clauses.
+
+    Queries that were added together have clauses in the same order, so that one shift moves the
+    bits of up to 64 clauses to those of their queries.
+
+    Examples
+    --------
+    >>> group_clauses({0: [1], 2: [3], 5: [4]})
+    {ClauseGroup(query_word=0, clause_word=0, shift=1): 5, \
+ClauseGroup(query_word=0, clause_word=0, shift=-1): 32}
+
+    """
+    groups: dict[ClauseGroup, int] = {}
+    for slot, own in clause_slots.items():
+        word, place = divmod(slot, 64)
+        for clause in own:
+            clause_word, clause_place = divmod(clause, 64)
+            group = ClauseGroup(word, clause_word, clause_place - place)
+            groups[group] = groups.get(group, 0) | 1 << place
+    return groups
 
 
 class QueryTable:
@@ -45,6 +77,7 @@ class QueryTable:
         #: Slots of the clauses, for queries that have some, by the query's slot.
         self.clause_slots: dict[int, list[int]] = {}
         self._free_clause_slots = Slots()
+        self._clause_groups: dict[ClauseGroup, int] | None = None
         self._numbers = np.full(64, VACANT, dtype=np.int32)
         self._counter = ColumnCounter(1)
 
@@ -59,6 +92,7 @@ class QueryTable:
         for slot, query in queries.items():
             if query.clauses:
                 self.clause_slots[slot] = [self._free_clause_slots.take() for _ in query.clauses]
+                self._clause_groups = None
         self._widen(int(slots.max(initial=-1)) + 1)
         self._numbers[slots] = numbers
         self.active |= bitmap_of(queries, self.words)
@@ -73,6 +107,8 @@ class QueryTable:
         self.stored[word] &= ~mask
         self._numbers[slot] = VACANT
         clause_slots = self.clause_slots.pop(slot, [])
+        if clause_slots:
+            self._clause_groups = None
         for clause_slot in clause_slots:
             self._free_clause_slots.give_back(clause_slot)
         return clause_slots
@@ -83,11 +119,15 @@ class QueryTable:
 
     def reject_unfulfilled(self, lineage: Lineage) -> None:
         """Reject rows for queries that have a clause of which no alternative holds."""
-        for slot, clause_slots in self.clause_slots.items():
-            clauses = bitmap_of(clause_slots, self.clause_words)
-            is_unfulfilled = ((lineage.fulfilled & clauses) != clauses).any(axis=1)
-            word, mask = bit(slot)
-            lineage.interested[is_unfulfilled, word] &= ~mask
+        if self._clause_groups is None:
+            self._clause_groups = group_clauses(self.clause_slots)
+        for group, mask in self._clause_groups.items():
+            fulfilled = lineage.fulfilled[:, group.clause_word]
+            if group.shift >= 0:
+                fulfilled = fulfilled >> np.uint64(group.shift)
+            else:
+                fulfilled = fulfilled << np.uint64(-group.shift)
+            lineage.interested[:, group.query_word] &= fulfilled | ~np.uint64(mask)
 
     def count(self, interested: Bitmaps) -> None:
         """Count matches, one for each set bit; the bitmaps are overwritten."""

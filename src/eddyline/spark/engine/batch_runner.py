@@ -171,6 +171,7 @@ class BatchRunner:
                 self._joins.numbers(outcome.joins) if outcome.joins.rows else None,
             )
         )
+        self._planner.learn(note.eddy)
         self._planner.routes.learn(df, record.rows, seconds, outcome.groups)
 
     def _operators(self, eddy: EddyCounts) -> dict[str, dict[str, OperatorNumbers]]:
@@ -178,7 +179,7 @@ class BatchRunner:
         names = {stream.number: stream.name for stream in self._registry.streams()}
         return {
             names[stream]: {
-                self._queries.display_text(name): OperatorNumbers(*work)
+                self._queries.display_text(name): OperatorNumbers(*work[:3])
                 for name, work in by_name.items()
             }
             for stream, by_name in eddy.operators.items()

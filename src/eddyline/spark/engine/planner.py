@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.ordering import Policy
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.crossing import CrossingPlanner
@@ -24,6 +25,7 @@ from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
 from eddyline.spark.engine.plans import EddyPlan, StreamPlan
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.spark.engine.task_note import EddyCounts
 from eddyline.spark.engine.wanted_parts import PartBits, can_be_bits
 from eddyline.spark.engine.worker import run_probe, run_task
 from eddyline.spark.state.join_plan import owner
@@ -139,20 +141,44 @@ class EddyPlanner:
         self._version = 0
         self._last: tuple[_PlanInput, BatchPlan] | None = None
         self._histories = [StreamHistory() for _ in streams]
+        self._learnt: dict[int, dict[str, LearntOperator]] = {}
+        self._uses, self._renew_at = 0, 1
 
     def plan(
         self, queries: Sequence[CompiledQuery], table_versions: Mapping[str, int]
     ) -> BatchPlan:
         """Return what runs the given queries, with the given versions of static tables.
 
-        The last plan is returned again if neither queries, tables nor routes have changed.
+        The last plan is returned again if neither queries, tables nor routes have changed, now and
+        then with what workers have learnt since.
         """
         given = _PlanInput(tuple(queries), dict(table_versions), self.routes.version)
         if self._last is not None and self._last[0].is_same(given):
-            return self._last[1]
+            return self._with_learnt(self._last[1])
         plan = self._make_plan(given)
+        self._uses, self._renew_at = 0, 1
         self._last = (given, plan)
         return plan
+
+    def learn(self, eddies: EddyCounts) -> None:
+        """Keep what workers have learnt, so that new ones begin with it."""
+        for stream, by_name in eddies.operators.items():
+            self._learnt[stream] = {name: work.learnt for name, work in by_name.items()}
+
+    def _with_learnt(self, plan: BatchPlan) -> BatchPlan:
+        """Return a plan with what was learnt meanwhile, after 1, 2, 4, ... micro-batches."""
+        self._uses += 1
+        if self._uses < self._renew_at or self._last is None:
+            return plan
+        self._renew_at *= 2
+        streams = tuple(
+            replace(stream, learnt=self._learnt.get(number, stream.learnt))
+            for number, stream in enumerate(plan.eddies.streams)
+        )
+        eddies = replace(plan.eddies, streams=streams)
+        renewed = replace(plan, matches=make_udf(eddies)(*plan.crossing), eddies=eddies)
+        self._last = (self._last[0], renewed)
+        return renewed
 
     def _make_plan(self, given: _PlanInput) -> BatchPlan:
         self._version += 1
@@ -179,6 +205,7 @@ class EddyPlanner:
                     crossing.values,
                     crossing.operators,
                     crossing.native,
+                    self._learnt.get(stream.number, {}),
                 )
             )
             arguments += crossing.columns

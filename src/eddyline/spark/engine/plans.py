@@ -7,10 +7,11 @@ into the parts that an eddy shares.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.types import DataType
 
+from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators.domain import Domain
 from eddyline.ordering import Policy
@@ -92,6 +93,8 @@ class StreamPlan:
         How to make each shared predicate, by key.
     native
         Where the answers to native conditions are; None without such conditions.
+    learnt
+        What a new eddy begins with: by operator, in the order in which rows visit them.
 
     """
 
@@ -101,6 +104,7 @@ class StreamPlan:
     values: Mapping[str, int]
     operators: Mapping[str, OperatorPlan]
     native: NativeAnswers | None = None
+    learnt: Mapping[str, LearntOperator] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ different releases of this package installed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from eddyline.errors import EngineError
+from eddyline.fabric.shared.learnt import LearntOperator
 
 VERSION = 2
 
@@ -26,12 +27,21 @@ class OperatorWork(NamedTuple):
         Seconds that these visits took.
     tickets
         Share of the tickets that it holds; None under other policies.
+    learnt
+        What new workers begin with.
 
     """
 
     visits: int = 0
     busy_s: float = 0.0
     tickets: float | None = None
+    learnt: LearntOperator = LearntOperator()
+
+    @classmethod
+    def from_list(cls, plain: Sequence[Any]) -> OperatorWork:
+        """Read what JSON makes of it."""
+        visits, busy_s, tickets, learnt = plain
+        return cls(visits, busy_s, tickets, LearntOperator(*learnt))
 
 
 @dataclass(frozen=True)
@@ -51,8 +61,8 @@ class EddyCounts:
     --------
     >>> one = EddyCounts(10, 12, {0: {"a": OperatorWork(10, 0.5, 1.0)}})
     >>> other = EddyCounts(5, 5, {0: {"b": OperatorWork(3), "a": OperatorWork(2, 0.25, 0.5)}})
-    >>> list((one + other).operators[0].items())[1]
-    ('a', OperatorWork(visits=12, busy_s=0.75, tickets=0.5))
+    >>> [(name, work.visits, work.busy_s) for name, work in (one + other).operators[0].items()]
+    [('b', 3, 0.0), ('a', 12, 0.75)]
 
     """
 
@@ -69,7 +79,7 @@ class EddyCounts:
             for name, work in newer.items():
                 before = older.get(name, OperatorWork())
                 visits, busy_s = before.visits + work.visits, before.busy_s + work.busy_s
-                added[name] = OperatorWork(visits, busy_s, work.tickets)
+                added[name] = OperatorWork(visits, busy_s, work.tickets, work.learnt)
             operators[stream] = added | {n: w for n, w in older.items() if n not in newer}
         return EddyCounts(self.rows + other.rows, self.visits + other.visits, operators)
 
@@ -85,7 +95,7 @@ class EddyCounts:
     def from_dict(cls, plain: Mapping[str, Any]) -> EddyCounts:
         """Read what `to_dict` wrote."""
         operators = {
-            int(stream): {name: OperatorWork(*work) for name, work in by_name.items()}
+            int(stream): {name: OperatorWork.from_list(work) for name, work in by_name.items()}
             for stream, by_name in plain["operators"].items()
         }
         return cls(plain["rows"], plain["visits"], operators)

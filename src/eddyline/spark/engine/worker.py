@@ -64,12 +64,16 @@ def recall(plan: EddyPlan, number: int) -> StreamEddy:
     key = (plan.run_id, number)
     history = plan.streams[number].queries
     known = _eddies.get(key)
+    is_new = False
     if known is None or not history.base_version <= known.version <= plan.version:
         eddy = SharedEddy(plan.streams[number].domains, copy.deepcopy(plan.policy), plan.seed)
         eddy.add(pickle.loads(history.base))
         known = StreamEddy(eddy, history.base_version, [])
+        is_new = True
     if known.version != plan.version or not known.readers:
         _bring_up_to_date(known, plan, plan.streams[number])
+    if is_new and plan.streams[number].learnt:
+        known.eddy.adopt(plan.streams[number].learnt)
     _eddies.put(key, known)
     return known
 
@@ -131,10 +135,10 @@ def _work(streams: Sequence[StreamEddy]) -> dict[int, dict[str, OperatorWork]]:
         if isinstance(policy, Tickets):
             names = [operator.name for operator in stream.eddy.operators]
             shares = dict(zip(names, policy.shares().round(4).tolist(), strict=True))
-        done = stream.eddy.take_work()
+        done, learnt = stream.eddy.take_work(), stream.eddy.learnt()
         if done:
             work[number] = {
-                name: OperatorWork(visits, round(busy_us / 1e6, 6), shares.get(name))
+                name: OperatorWork(visits, round(busy_us / 1e6, 6), shares.get(name), learnt[name])
                 for name, (visits, busy_us) in done.items()
             }
     return work

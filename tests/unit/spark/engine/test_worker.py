@@ -216,6 +216,33 @@ def test_counts_of_a_task_that_was_given_up_do_not_count() -> None:
     assert (note.counts, note.eddy.rows) == ({10: 1}, 1)
 
 
+def test_a_new_worker_begins_with_what_others_have_learnt(monkeypatch) -> None:
+    """Order, costs and tickets come with the plan; without them it begins with nothing."""
+    domains = {"b": DOMAIN, "a": DOMAIN}
+    values = {"b": DOMAIN.compare(">", 10), "a": DOMAIN.compare(">", 900)}
+    columns = (("a", LongType()), ("b", LongType()))
+    history = StreamHistory().advance(1, {1: SharedQuery(1, values)})
+    stream = StreamPlan(domains, history, columns, {"a": 0, "b": 1}, {})
+    plan = EddyPlan("run", 1, (stream,), Tickets(), "UTC", True, seed=0)
+    rng = np.random.default_rng(0)
+    batches = [
+        (pa.array([0] * 500, pa.int32()), *[pa.array(rng.integers(0, 1000, 500)) for _ in columns])
+        for _ in range(40)
+    ]
+    rows = [row for array in run_task(plan, iter(batches)) for row in array.to_pylist()]
+    (plain,) = unpack([row["note"] for row in rows if row and row["note"]])
+    work = TaskNote.from_dict(plain).eddy.operators[0]
+    learnt = {name: own.learnt for name, own in work.items()}
+    assert list(learnt) == ["a", "b"]
+    assert learnt["a"].finished > learnt["b"].finished
+
+    forget_eddies(monkeypatch)
+    assert list(recall(plan, 0).eddy.learnt()) == ["b", "a"]
+    forget_eddies(monkeypatch)
+    taught = replace(plan, streams=(replace(stream, learnt=learnt),))
+    assert recall(taught, 0).eddy.learnt() == learnt
+
+
 def test_only_tickets_report_shares() -> None:
     plan = make_plan(StreamHistory().advance(1, above(10)), 1, eddy_policy("as_written"))
     _, (note,) = run_batches(plan, [15])

@@ -13,7 +13,13 @@ from pyspark.sql import functions as F
 from sklearn.tree import DecisionTreeClassifier
 
 import eddyline as el
-from eddyline.journal.events import ClassesFound, NoClassesFound, NotReordered, SampleMissing
+from eddyline.journal.events import (
+    ClassesFound,
+    ColumnsLeftOut,
+    NoClassesFound,
+    NotReordered,
+    SampleMissing,
+)
 from eddyline.mesh import Mesh, RowClass
 from eddyline.spark.native.columns import mesh_to_column, split_to_column
 from tests.unit.mesh.test_tree import from_sklearn
@@ -153,6 +159,36 @@ class TestPythonPlane:
         ]
         assert "size#" not in router[0].split("]")[0]
         assert "kind" in str(report)
+
+    def crossing(self, df) -> str:
+        """Return the columns that the router is called with."""
+        plan = optimised_plan(df).splitlines()
+        return next(line for line in plan if "ArrowEvalPython" in line).split("]")[0]
+
+    def test_no_column_but_the_arguments_crosses_for_quick_predicates(self, kinds):
+        f = el.where(
+            el.udf(lambda a: a is not None and len(a) > 3, "a", name="long"),
+            el.udf(lambda b: b is not None and "x" in b, "b", name="has_x"),
+            seed=0,
+        )
+        for _ in range(2):  # by their code, then by what they cost
+            filtered = kinds.transform(f)
+            assert not re.search(r"(kind|size|id|c)#", self.crossing(filtered))
+            assert filtered.count() == kinds.filter("length(a) > 3 and b like '%x%'").count()
+        left_out = [record.event for record in f.journal().of(ColumnsLeftOut)]
+        assert [event.columns for event in left_out] == [("id", "kind", "size", "c")] * 2
+        assert "us a row" in left_out[1].reason
+
+    def test_columns_cross_for_costly_predicates_and_where_they_are_named(self, kinds):
+        f = el.where(*self.predicates(), seed=0)
+        assert "kind#" in self.crossing(kinds.transform(f))
+        assert not f.journal().of(ColumnsLeftOut)
+        named = el.where(
+            el.udf(lambda a: a is not None, "a"),
+            el.udf(lambda b: b is not None, "b"),
+            classify_by=["kind"],
+        )
+        assert "kind#" in self.crossing(kinds.transform(named))
 
     def test_native_routes_first_then_python(self, kinds, expected):
         f = el.where(CONDITIONS[0], CONDITIONS[1], self.predicates()[2], "size >= 0", policy="mesh")

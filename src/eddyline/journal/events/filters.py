@@ -351,6 +351,30 @@ class ClassifiersChosen(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnsLeftOut(Event):
+    """Columns that might classify rows do not cross into Python, because they would not pay.
+
+    Parameters
+    ----------
+    columns
+        Their names.
+    reason
+        Why they would not pay.
+
+    """
+
+    columns: Names
+    reason: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return (
+            f"rows are not classified by {', '.join(self.columns)}: {self.reason} "
+            f"(classify_by= names columns to use all the same)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampleMissing(Event):
     """There are no rows to learn from beforehand.
 

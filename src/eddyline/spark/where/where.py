@@ -22,7 +22,7 @@ from eddyline.fabric.tactics.choose import (
     policy_name,
 )
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import SampleMissing
+from eddyline.journal.events import ColumnsLeftOut, SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
 from eddyline.report.characters import one_line, shorten
@@ -83,7 +83,8 @@ def where(
         What becomes of a row on which a predicate raised and which no other predicate drops:
         `raise` fails the job and names predicate and row, `drop` and `keep` continue.
     classify_by
-        Columns that may classify rows. None: the predicates' arguments and others.
+        Columns that may classify rows. None: the predicates' arguments, and others where the
+        predicates cost enough for that to pay.
     sample
         A batch DataFrame with the same columns, to learn routes from before the first row. Without
         it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random.
@@ -260,6 +261,7 @@ class Where:
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
         from eddyline.spark.common.columns import candidate_attributes, shortened_texts
+        from eddyline.spark.where.cheapness import why_too_cheap
         from eddyline.spark.where.planner import RouterPlanner
 
         planner = RouterPlanner(df, self._stages.routed)
@@ -273,9 +275,17 @@ class Where:
                 if isinstance(part, MeshKnowledge)
                 for name in part.attributes
             }
-            if in_use and self._classify_by is None:  # columns of no use need not cross
+            if self._classify_by is None:  # columns of no use need not cross
+                too_cheap = None
+                is_training = self._sample is not None and not knowledge
+                if self._policy == "auto" and not in_use and not is_training:
+                    too_cheap = why_too_cheap(self._stages.routed, knowledge)
                 crossing = {*in_use, *planner.argument_names}
-                candidates = {n: column for n, column in candidates.items() if n in crossing}
+                left_out = tuple(name for name in candidates if name not in crossing)
+                if left_out and too_cheap is not None:
+                    self._note(ColumnsLeftOut(columns=left_out, reason=too_cheap))
+                if in_use or too_cheap is not None:
+                    candidates = {n: column for n, column in candidates.items() if n in crossing}
             planner.add_attributes(candidates)
         return planner
 

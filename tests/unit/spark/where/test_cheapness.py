@@ -1,0 +1,87 @@
+"""Which predicates are too cheap for further columns to cross into Python."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+
+import numpy as np
+import pytest
+
+import eddyline as el
+from eddyline.fabric.knowledge import OrderKnowledge
+from eddyline.spark.where.cheapness import looks_costly, why_too_cheap
+
+LIMIT = 7
+PATTERN = re.compile("x+")
+
+
+class Model:
+    def predict(self, text):
+        return len(text) > 3
+
+
+MODEL = Model()
+
+
+def counts_words(text):
+    words = 0
+    for _ in text.split():
+        words += 1
+    return words
+
+
+def closed_over(value):
+    return lambda a: not value(a)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: a < 700,
+        lambda a: a is not None and a % 3 == LIMIT,
+        lambda text: text.lower().startswith("x"),
+        lambda a, b: a < b or abs(a - b) > 2,
+        lambda text: PATTERN.search(text) is not None,
+        lambda a: json.loads(a)["x"] == 3,
+        PATTERN.search,
+        functools.partial(max, 3),
+        closed_over(len),
+    ],
+)
+def test_comparisons_and_what_comes_with_python_look_cheap(function) -> None:
+    assert not looks_costly(function)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda text: any(c == "x" for c in text),
+        counts_words,
+        lambda text: counts_words(text) > 3,
+        lambda text: not MODEL.predict(text),
+        lambda a: np.log(a) > 3,
+        MODEL.predict,
+        functools.partial(counts_words),
+        closed_over(MODEL.predict),
+    ],
+)
+def test_loops_libraries_and_objects_of_other_classes_look_costly(function) -> None:
+    assert looks_costly(function)
+
+
+def predicates(*functions):
+    return [el.udf(function, "a", name=f"p{n}") for n, function in enumerate(functions)]
+
+
+def test_one_predicate_that_may_be_expensive_is_enough() -> None:
+    assert why_too_cheap(predicates(lambda a: a < 3, PATTERN.search), ()) is not None
+    assert why_too_cheap(predicates(lambda a: a < 3, counts_words), ()) is None
+
+
+@pytest.mark.parametrize(("cost_us", "is_cheap"), [((0.3, 0.5), True), ((0.3, 30.0), False)])
+def test_measured_costs_decide_whatever_the_code_looks_like(cost_us, is_cheap) -> None:
+    known = OrderKnowledge((0, 1), cost_us, np.zeros((0, 2), dtype=bool))
+    both = predicates(counts_words, lambda a: a < 3)
+    assert (why_too_cheap(both, (known,)) is not None) == is_cheap

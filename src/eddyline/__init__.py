@@ -35,7 +35,7 @@ from eddyline.ordering import (
 
 if TYPE_CHECKING:
     from eddyline.report.model import Report
-    from eddyline.spark.common.predicates import lookup, udf
+    from eddyline.spark.common.predicates import expr, lookup, udf
     from eddyline.spark.engine.engine import Engine
     from eddyline.spark.engine.run import Run
     from eddyline.spark.engine.sinks import callback
@@ -72,6 +72,7 @@ __all__ = [
     "Where",
     "__version__",
     "callback",
+    "expr",
     "lookup",
     "udf",
     "where",
@@ -84,6 +85,7 @@ _HOME_OF = {
     "Run": "eddyline.spark.engine.run",
     "Where": "eddyline.spark.where.where",
     "callback": "eddyline.spark.engine.sinks",
+    "expr": "eddyline.spark.common.predicates",
     "lookup": "eddyline.spark.common.predicates",
     "udf": "eddyline.spark.common.predicates",
     "where": "eddyline.spark.where.where",

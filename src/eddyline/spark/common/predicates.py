@@ -45,10 +45,24 @@ def without_literals(condition: str) -> str:
 
 
 class NativePredicate:
-    """A condition that Spark evaluates itself, in the JVM, before Python is reached."""
+    """A condition that Spark evaluates itself, in the JVM, before Python is reached.
 
-    def __init__(self, condition: str | Column, name: str | None = None) -> None:
+    Parameters
+    ----------
+    condition
+        SQL text or a Column.
+    name
+        Its name in reports and errors. Default: its text.
+    may_fail
+        Whether it could fail on some row. None: decided by its syntax.
+
+    """
+
+    def __init__(
+        self, condition: str | Column, name: str | None = None, may_fail: bool | None = None
+    ) -> None:
         self.condition = condition
+        self.may_fail = may_fail
         text = condition if isinstance(condition, str) else _column_text(condition)
         self.name = name or text
         # By the names of Spark's functions: only the JVM could tell from the plan.
@@ -59,6 +73,9 @@ class NativePredicate:
         from pyspark.sql import functions as F
 
         return F.expr(self.condition) if isinstance(self.condition, str) else self.condition
+
+    def __repr__(self) -> str:
+        return f"el.expr({self.name!r})"
 
 
 class PythonPredicate:
@@ -110,6 +127,48 @@ class LookupPredicate:
 
 
 Predicate = NativePredicate | PythonPredicate | LookupPredicate
+
+
+def expr(
+    condition: str | Column, name: str | None = None, may_fail: bool | None = None
+) -> NativePredicate:
+    """Make a predicate for `el.where` from a condition that Spark evaluates itself.
+
+    `el.where` takes SQL text and Columns as they are, too; `el.expr` adds options.
+
+    Parameters
+    ----------
+    condition
+        SQL text or a Column.
+    name
+        Its name in reports and errors. Default: its text.
+    may_fail
+        Whether it could fail on some row. Such a condition keeps its written place, because one
+        written before it may protect it. None: decided by its syntax, and what is not known to be
+        harmless counts as something that can fail. False: you know that it fails on no row of your
+        data, and it may be reordered.
+
+    Examples
+    --------
+    >>> import eddyline as el
+    >>> orders = spark.createDataFrame([(1, 40, 8), (2, 90, 3)], "id int, price int, pieces int")
+    >>> f = el.where("id > 0", el.expr("price / pieces > 20", name="dear", may_fail=False))
+    >>> orders.transform(f).show()
+    +---+-----+------+
+    | id|price|pieces|
+    +---+-----+------+
+    |  2|   90|     3|
+    +---+-----+------+
+    <BLANKLINE>
+
+    """
+    if isinstance(condition, str) and not condition.strip():
+        raise InvalidPredicateError("an empty string is not a predicate; write a SQL condition")
+    if not isinstance(condition, str) and not _is_column(condition):
+        raise InvalidPredicateError(
+            f"el.expr needs SQL text or a Column, not {type(condition).__name__}"
+        )
+    return NativePredicate(condition, name, may_fail)
 
 
 def udf(
@@ -225,14 +284,10 @@ def lookup(
 
 def to_predicate(given: object) -> Predicate:
     """Return an argument of `el.where` as a predicate; an error says why it cannot be one."""
-    if isinstance(given, PythonPredicate | LookupPredicate):
+    if isinstance(given, Predicate):
         return given
-    if isinstance(given, str):
-        if not given.strip():
-            raise InvalidPredicateError("an empty string is not a predicate; write a SQL condition")
-        return NativePredicate(given)
-    if _is_column(given):
-        return NativePredicate(given)
+    if isinstance(given, str) or _is_column(given):
+        return expr(given)
     if callable(given):
         raise InvalidPredicateError(
             f"{function_name(given)} is a function; say which columns it is called with: "

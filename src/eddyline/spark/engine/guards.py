@@ -6,7 +6,6 @@ the rows that fulfil all conditions without them (`docs/decisions/0012`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,24 +17,10 @@ from eddyline.sql.specs import PredicateSpec, guarded_by
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
-
 
 def could_fail(empty_stream: DataFrame, text: str) -> bool:
-    """Whether an expression could fail on a row of the stream, as far as its text tells."""
-    return may_raise(empty_stream, NativePredicate(text, without_names(text)))
-
-
-def without_names(text: str) -> str:
-    """Return an expression without its texts and names, in which operators could seem to be.
-
-    Examples
-    --------
-    >>> without_names("`it's` = 'a`b' AND 1 / `a-b` > 2")
-    "`name` = '' AND 1 / `name` > 2"
-
-    """
-    return _QUOTED.sub(lambda quoted: "`name`" if quoted[0][0] == "`" else "''", text)
+    """Whether an expression could fail on a row of the stream, as far as its syntax tells."""
+    return may_raise(empty_stream, NativePredicate(text))
 
 
 def guard_arguments(

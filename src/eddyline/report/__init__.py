@@ -2,12 +2,13 @@
 terminals (`text`) and pages (`html`), which escape everything that came from users.
 """
 
-from eddyline.report.model import ClassLine, PredicateLine, Report
+from eddyline.report.model import ClassLine, NativeOrderLine, PredicateLine, Report
 from eddyline.report.run import MicroBatch, QueryState, QueryStates, RunReport
 
 __all__ = [
     "ClassLine",
     "MicroBatch",
+    "NativeOrderLine",
     "PredicateLine",
     "QueryState",
     "QueryStates",

@@ -13,22 +13,20 @@ from eddyline.fabric import OnError, RouterOptions
 from eddyline.fabric.knowledge import Knowledge, MeshKnowledge
 from eddyline.fabric.tactics.choose import RoutingPolicy, check_policy, finds_classes, mesh_options
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import SampleMissing
+from eddyline.journal.events import PlanningStopped, SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
 from eddyline.spark.common.filters import filter_by
-from eddyline.spark.common.predicates import (
-    LookupPredicate,
-    PythonPredicate,
-    to_predicate,
-    with_unique_names,
-)
+from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
+from eddyline.spark.common.predicates import Predicate, to_predicate, with_unique_names
+from eddyline.spark.common.progress import planning_progress
 from eddyline.spark.where.collector import NoteCollector
 from eddyline.spark.where.report import make_report
 from eddyline.spark.where.stages import Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
     from eddyline.spark.native.stage import NativeStages
     from eddyline.spark.where.observers import BatchObserver, StreamObserver
@@ -39,7 +37,7 @@ REBUILD_WAIT_S = 0.1
 
 
 def where(
-    *predicates: str | Column | PythonPredicate | LookupPredicate,
+    *predicates: str | Column | Predicate,
     policy: RoutingPolicy = "auto",
     on_error: OnError = "raise",
     classify_by: Sequence[str] | None = None,
@@ -56,8 +54,8 @@ def where(
     Parameters
     ----------
     predicates
-        SQL text or a Column, evaluated by Spark before Python is reached; `el.udf(...)`;
-        `el.lookup(...)`.
+        SQL text, a Column or `el.expr(...)`, evaluated by Spark before Python is reached;
+        `el.udf(...)`; `el.lookup(...)`.
     policy
         What decides the route of a row through the predicates. `auto`: one order, kept good while
         the data drifts, and an order for each class of rows where that pays. `mesh`: classes from
@@ -72,7 +70,8 @@ def where(
         Columns that may classify rows. None: the predicates' arguments and others.
     sample
         A batch DataFrame with the same columns, to learn routes from before the first row. Without
-        it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random.
+        it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random. Everything
+        that is learnt beforehand takes at most two seconds (`MeshOptions.planning_s_max`).
     name
         For reports.
     seed
@@ -144,6 +143,7 @@ class Where:
         self._batches: list[BatchObserver] = []
         self._streams: dict[int, StreamObserver] = {}
         self._native: NativeStages | None = None
+        self._trained: list[tuple[StructType, tuple[Knowledge, ...]]] = []
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -152,9 +152,12 @@ class Where:
                 f"el.where is applied to a Spark DataFrame, not to {type(df).__name__}: "
                 f"df.transform(el.where(...))"
             )
-        df = self._filter_native(df)
-        if self._stages.routed:
-            df = self._route(df)
+        options = mesh_options(self._policy) or MeshOptions()
+        with planning_progress("planning the filter") as progress:
+            budget = PlanningBudget(df.sparkSession, options.planning_s_max, progress)
+            df = self._filter_native(df, budget)
+            if self._stages.routed:
+                df = self._route(df, budget)
         for predicate in self._stages.after:
             df = filter_by(df, predicate)
         return df
@@ -173,14 +176,14 @@ class Where:
 
     # --- the plan ----------------------------------------------------------------------------
 
-    def _route(self, df: DataFrame) -> DataFrame:
+    def _route(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         from eddyline.spark.where.planner import make_router_udf
         from eddyline.spark.where.verdict import drop_notes, keep_judged
 
         if len(self._stages.routed) > 1:  # a single predicate has nothing to start from
             self._gather(REBUILD_WAIT_S)
         build = next(self._builds)
-        knowledge = self._collector.knowledge() or self._learn_beforehand(df, build)
+        knowledge = self._collector.knowledge() or self._learn_beforehand(df, build, budget)
         planner = self._planner(df, knowledge)
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
@@ -238,9 +241,22 @@ class Where:
 
     # --- learning beforehand -----------------------------------------------------------------
 
-    def _learn_beforehand(self, df: DataFrame, build: int) -> tuple[Knowledge, ...]:
-        """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame."""
-        from eddyline.spark.native.stage import pilot_sample
+    def _learn_beforehand(
+        self, df: DataFrame, build: int, budget: PlanningBudget
+    ) -> tuple[Knowledge, ...]:
+        """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame.
+
+        Done once: DataFrames of the same schema start from what was learnt then.
+        """
+        for schema, knowledge in self._trained:
+            if schema == df.schema:
+                return knowledge
+        knowledge = self._train(df, build, budget)
+        self._trained.append((df.schema, knowledge))
+        return knowledge
+
+    def _train(self, df: DataFrame, build: int, budget: PlanningBudget) -> tuple[Knowledge, ...]:
+        from eddyline.spark.native.pilot import pilot_sample
         from eddyline.spark.where.training import train_router
 
         sample = self._sample
@@ -260,9 +276,16 @@ class Where:
             return ()
         planner = self._planner(sample, ())
         plan = planner.plan(self._id, build, self._policy, self._options, ())
-        trained = train_router(plan, sample.select(*planner.arguments))
-        if self._sample is None:
-            sample.unpersist()
+        try:
+            trained = train_router(plan, sample.select(*planner.arguments), budget)
+        except OutOfTimeError:
+            limit_s = (mesh_options(self._policy) or MeshOptions()).planning_s_max
+            instead = "Python predicates are learnt about while they run"
+            self._note(PlanningStopped(seconds_max=limit_s or 0.0, instead=instead))
+            return ()
+        finally:
+            if self._sample is None:
+                sample.unpersist()
         if trained is None:
             self._note(SampleMissing(instead="it is empty, so nothing is known beforehand"))
             return ()
@@ -270,7 +293,7 @@ class Where:
         self._collector.write(records)
         return knowledge
 
-    def _filter_native(self, df: DataFrame) -> DataFrame:
+    def _filter_native(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         """Filter by native conditions: as written, or through a mesh where one is known."""
         predicates = self._stages.before
         options = mesh_options(self._policy)
@@ -291,7 +314,7 @@ class Where:
                 self._options.seed,
                 self._note,
             )
-        return self._native.apply(df)
+        return self._native.apply(df, budget)
 
     def _note(self, event: Event) -> None:
         self._collector.write([Record(event, process="driver")])

@@ -36,7 +36,7 @@ from eddyline.ordering import (
 
 if TYPE_CHECKING:
     from eddyline.report.model import Report
-    from eddyline.spark.common.predicates import lookup, shared, udf
+    from eddyline.spark.common.predicates import expr, lookup, shared, udf
     from eddyline.spark.engine.engine import Engine
     from eddyline.spark.engine.run import Run
     from eddyline.spark.engine.sinks import callback
@@ -74,6 +74,7 @@ __all__ = [
     "__version__",
     "callback",
     "error_of",
+    "expr",
     "lookup",
     "shared",
     "udf",
@@ -87,6 +88,7 @@ _HOME_OF = {
     "Run": "eddyline.spark.engine.run",
     "Where": "eddyline.spark.where.where",
     "callback": "eddyline.spark.engine.sinks",
+    "expr": "eddyline.spark.common.predicates",
     "lookup": "eddyline.spark.common.predicates",
     "shared": "eddyline.spark.common.predicates",
     "udf": "eddyline.spark.common.predicates",

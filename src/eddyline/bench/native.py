@@ -150,14 +150,14 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
     """Return the conditions in the best order there is, by what they cost and drop on this data."""
     from pyspark.sql import functions as F
 
-    from eddyline.spark.native.learning import time_conditions
-    from eddyline.spark.native.stage import pilot_sample
+    from eddyline.spark.native.pilot import pilot_sample
+    from eddyline.spark.native.timing import time_conditions
 
     columns = [F.expr(condition) for condition in conditions]
     sample = pilot_sample(df, 4_000, seed=1)
     answers = sample.select(*[F.coalesce(c, F.lit(False)) for c in columns]).toArrow()
     passed = np.array([column.to_pylist() for column in answers.columns], dtype=bool).T
-    cost_us = np.array(time_conditions(sample, columns, answers.num_rows))
+    cost_us = np.array(time_conditions(sample, columns, answers.num_rows).cost_us)
     return [conditions[n] for n in best_ordering(~passed, cost_us)]
 
 

@@ -29,6 +29,9 @@ class MeshOptions:
         Training tuples after condensing.
     iterations_max, seconds_max
         Stop conditions.
+    planning_s_max
+        Limit for everything that is done before the first row: reading sampled rows, timing
+        conditions, searching. What is not found by then is not used. None: no limit.
     depth_max
         Of the classifier.
     gain_min
@@ -43,6 +46,7 @@ class MeshOptions:
     tuples_max: int = 16
     iterations_max: int = 8
     seconds_max: float | None = 5.0
+    planning_s_max: float | None = 2.0
     depth_max: int = 4
     gain_min: float = 0.03
     overheads: Overheads = field(default_factory=Overheads)
@@ -62,7 +66,9 @@ class MeshOptions:
             )
         if self.tuples_max < 2:
             raise EddylineError(f"tuples_max is {self.tuples_max}; it must be at least 2")
-        if self.seconds_max is not None and self.seconds_max <= 0:
-            raise EddylineError(
-                f"seconds_max is {self.seconds_max}; it must be above 0, or None for no limit"
-            )
+        for name, limit in (
+            ("seconds_max", self.seconds_max),
+            ("planning_s_max", self.planning_s_max),
+        ):
+            if limit is not None and limit <= 0:
+                raise EddylineError(f"{name} is {limit}; it must be above 0, or None for no limit")

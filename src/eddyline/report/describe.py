@@ -11,7 +11,13 @@ from eddyline.report.characters import one_line, shorten
 from eddyline.report.document import Column, Document, Items, Table
 
 if TYPE_CHECKING:
-    from eddyline.report.model import ActionLine, ClassLine, PredicateLine, Report
+    from eddyline.report.model import (
+        ActionLine,
+        ClassLine,
+        NativeOrderLine,
+        PredicateLine,
+        Report,
+    )
     from eddyline.report.run import JoinNumbers, QueryState, RunReport
 
 ACTIONS_SHOWN = 8
@@ -30,6 +36,10 @@ def describe_filter(report: Report) -> Document:
     blocks: list[str | Table | Items] = [predicate_table(report.lines), *_summary(report)]
     if len(report.actions) > 1:
         blocks.append(action_table(report.actions))
+    blocks += [_native_order(line) for line in report.native_orders]
+    if report.not_reordered:
+        reasons = [f"{_short(name)}: {reason}" for name, reason in report.not_reordered.items()]
+        blocks.append(Items("native predicates that keep their written place", reasons))
     if report.classes:
         blocks.append(class_table(report.classes))
     if report.pairs:
@@ -55,7 +65,9 @@ def _summary(report: Report) -> list[str]:
     if not report.routed:
         if report.classes:
             return ["Spark evaluates all predicates itself, each class of rows in its own order."]
-        return ["Spark evaluates all predicates itself; there is nothing to route."]
+        if any(tuple(line.order) != tuple(line.written) for line in report.native_orders):
+            return ["Spark evaluates all predicates itself, in an order learnt from sampled rows."]
+        return ["Spark evaluates all predicates itself, in their written order."]
     if report.rows == 0:
         return ["No rows seen yet. Run an action on the filtered DataFrame, or start a stream."]
     paragraphs = [
@@ -181,6 +193,23 @@ def _action_name(line: ActionLine) -> str:
 
 def _is_stream(line: ActionLine) -> bool:
     return line.name.startswith("stream")
+
+
+def _native_order(line: NativeOrderLine) -> str:
+    """Return what was reordered in Spark, and what it saves."""
+    source = "timed on" if line.is_timed else "estimated from"
+    costs = [f"{line.written_us:.2f} µs a row as written"]
+    if tuple(line.order) != tuple(line.written):
+        costs.insert(0, f"{line.order_us:.2f} µs a row")
+    if line.classes_us is not None:
+        costs.append(f"{line.classes_us:.2f} with classes of rows")
+        if not line.has_classes:
+            costs[-1] += ", which are not used"
+    order = " → ".join(map(_short, line.order))
+    return (
+        f"order in Spark: {order} ({'; '.join(costs)}; saves {line.saving:.0%}, "
+        f"{source} {line.rows:,} sampled rows)"
+    )
 
 
 def predicate_table(lines: Sequence[PredicateLine]) -> Table:

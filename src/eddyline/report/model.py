@@ -164,6 +164,60 @@ class ActionLine:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class NativeOrderLine:
+    """What was learnt about native conditions that may be reordered.
+
+    Parameters
+    ----------
+    written, order
+        Names of the predicates, as written and in the best single order.
+    rows
+        Sampled rows that this was learnt from.
+    written_us, order_us, classes_us
+        Cost of a row in both orders, and with classes of rows where some were found.
+    has_classes
+        Whether the classes are in use.
+    is_timed
+        Whether these were timed; else they are computed from the cost of each condition and what
+        it drops.
+
+    """
+
+    written: Sequence[str]
+    order: Sequence[str]
+    rows: int
+    written_us: float
+    order_us: float
+    classes_us: float | None = None
+    has_classes: bool = False
+    is_timed: bool = False
+
+    @property
+    def saving(self) -> float:
+        """Share of the written order's cost that is saved."""
+        cost_us = self.order_us
+        if self.has_classes and self.classes_us is not None:
+            cost_us = self.classes_us
+        elif tuple(self.order) == tuple(self.written):
+            return 0.0
+        return 1.0 - cost_us / self.written_us if self.written_us else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "written": list(self.written),
+            "order": list(self.order),
+            "rows": self.rows,
+            "written_us": self.written_us,
+            "order_us": self.order_us,
+            "classes_us": self.classes_us,
+            "has_classes": self.has_classes,
+            "is_timed": self.is_timed,
+            "saving": self.saving,
+        }
+
+
 @dataclass(frozen=True, repr=False)
 class Report(View):
     """What a filter learnt and saved. Print it, show it in a notebook, or read its numbers.
@@ -196,6 +250,10 @@ class Report(View):
     actions
         What was observed: one line for each action and each stream. All other numbers are sums
         over these.
+    native_orders
+        What was learnt about the order of native conditions.
+    not_reordered
+        Native conditions that keep their written place, and why.
 
     Examples
     --------
@@ -225,6 +283,8 @@ class Report(View):
     at_fault: int = 0
     on_error: str = "raise"
     actions: Sequence[ActionLine] = ()
+    native_orders: Sequence[NativeOrderLine] = ()
+    not_reordered: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def routed(self) -> list[PredicateLine]:
@@ -320,4 +380,6 @@ class Report(View):
             "rejected": dict(self.rejected),
             "pairs": dict(self.pairs),
             "actions": [line.to_dict() for line in self.actions],
+            "native_orders": [line.to_dict() for line in self.native_orders],
+            "not_reordered": dict(self.not_reordered),
         }

@@ -394,17 +394,71 @@ class SampleMissing(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NotReordered(Event):
-    """Native conditions keep their written order.
+    """A native condition keeps its written place.
 
     Parameters
     ----------
+    predicate
+        Its name.
     reason
         Why.
 
     """
 
+    predicate: str
     reason: str
 
     def sentence(self) -> str:
         """Return the event as one line for people."""
-        return f"native conditions keep their written order: {self.reason}"
+        return f"{self.predicate} keeps its written place: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeReordered(Event):
+    """Native conditions are evaluated in another order than they were written in.
+
+    Parameters
+    ----------
+    before, after
+        The orders, as names of predicates.
+    before_us, after_us
+        Cost of a row in both orders, from the timed conditions and what they drop.
+    rows
+        Sampled rows that this was learnt from.
+
+    """
+
+    _changes_routes = True
+    before: Names
+    after: Names
+    before_us: float
+    after_us: float
+    rows: int
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return (
+            f"native conditions reordered: {route_words(self.after)}  "
+            f"({self.before_us:.2f} → {self.after_us:.2f} µs a row)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningStopped(Event):
+    """The time for planning was used up before everything was learnt.
+
+    Parameters
+    ----------
+    seconds_max
+        The limit (`MeshOptions.planning_s_max`).
+    instead
+        What happens instead.
+
+    """
+
+    seconds_max: float
+    instead: str
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"planning stopped after {self.seconds_max:g} s: {self.instead}"

@@ -47,11 +47,22 @@ def without_literals(condition: str) -> str:
 class NativePredicate:
     """A condition that Spark evaluates itself, in the JVM, before Python is reached.
 
-    Its name is the one given, else the alias of the Column, else its text.
+    Parameters
+    ----------
+    condition
+        SQL text or a Column.
+    name
+        Its name in reports and errors. Default: the alias of the Column, or its text.
+    may_fail
+        Whether it could fail on some row. None: decided by its syntax.
+
     """
 
-    def __init__(self, condition: str | Column, name: str | None = None) -> None:
+    def __init__(
+        self, condition: str | Column, name: str | None = None, may_fail: bool | None = None
+    ) -> None:
         self.condition = condition
+        self.may_fail = may_fail
         if isinstance(condition, str):
             text, alias = condition, None
         else:
@@ -65,6 +76,9 @@ class NativePredicate:
         from pyspark.sql import functions as F
 
         return F.expr(self.condition) if isinstance(self.condition, str) else self.condition
+
+    def __repr__(self) -> str:
+        return f"el.expr({self.name!r})"
 
 
 class SharedArgument:
@@ -133,6 +147,48 @@ class LookupPredicate:
 
 
 Predicate = NativePredicate | PythonPredicate | LookupPredicate
+
+
+def expr(
+    condition: str | Column, name: str | None = None, may_fail: bool | None = None
+) -> NativePredicate:
+    """Make a predicate for `el.where` from a condition that Spark evaluates itself.
+
+    `el.where` takes SQL text and Columns as they are, too; `el.expr` adds options.
+
+    Parameters
+    ----------
+    condition
+        SQL text or a Column.
+    name
+        Its name in reports and errors. Default: its text.
+    may_fail
+        Whether it could fail on some row. Such a condition keeps its written place, because one
+        written before it may protect it. None: decided by its syntax, and what is not known to be
+        harmless counts as something that can fail. False: you know that it fails on no row of your
+        data, and it may be reordered.
+
+    Examples
+    --------
+    >>> import eddyline as el
+    >>> orders = spark.createDataFrame([(1, 40, 8), (2, 90, 3)], "id int, price int, pieces int")
+    >>> f = el.where("id > 0", el.expr("price / pieces > 20", name="dear", may_fail=False))
+    >>> orders.transform(f).show()
+    +---+-----+------+
+    | id|price|pieces|
+    +---+-----+------+
+    |  2|   90|     3|
+    +---+-----+------+
+    <BLANKLINE>
+
+    """
+    if isinstance(condition, str) and not condition.strip():
+        raise InvalidPredicateError("an empty string is not a predicate; write a SQL condition")
+    if not isinstance(condition, str) and not _is_column(condition):
+        raise InvalidPredicateError(
+            f"el.expr needs SQL text or a Column, not {type(condition).__name__}"
+        )
+    return NativePredicate(condition, name, may_fail)
 
 
 def udf(
@@ -299,14 +355,10 @@ def lookup(
 
 def to_predicate(given: object) -> Predicate:
     """Return an argument of `el.where` as a predicate; an error says why it cannot be one."""
-    if isinstance(given, NativePredicate | PythonPredicate | LookupPredicate):
+    if isinstance(given, Predicate):
         return given
-    if isinstance(given, str):
-        if not given.strip():
-            raise InvalidPredicateError("an empty string is not a predicate; write a SQL condition")
-        return NativePredicate(given)
-    if _is_column(given):
-        return NativePredicate(given)
+    if isinstance(given, str) or _is_column(given):
+        return expr(given)
     if isinstance(given, SharedArgument):
         raise InvalidPredicateError(
             f"{given!r} is a value, not a predicate; pass it to el.udf as an argument"

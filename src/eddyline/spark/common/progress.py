@@ -1,8 +1,9 @@
-"""Progress of a search for classes, for a person at a terminal."""
+"""Progress of planning, for a person at a terminal."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -10,15 +11,25 @@ from rich.text import Text
 
 from eddyline.mesh import Progress
 
+SHOW_AFTER_S = 1.0
+
 
 @contextlib.contextmanager
-def search_progress(what: str) -> Iterator[Progress]:
-    """Show a line while a search runs; nothing if the output is not a terminal."""
+def planning_progress(what: str) -> Iterator[Progress]:
+    """Show a line while something takes more than a second; nothing if there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda iteration, best_us: None
         return
-    with console.status(Text(f"{what} ...")) as status:
+    status = console.status(Text(f"{what} ..."))
+    timer = threading.Timer(SHOW_AFTER_S, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
         yield lambda iteration, best_us: status.update(
             Text(f"{what}: iteration {iteration}, best so far {best_us:.2f} µs a row")
         )
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

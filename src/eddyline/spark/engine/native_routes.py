@@ -18,11 +18,13 @@ from pyspark.sql import functions as F
 from eddyline.journal import Event
 from eddyline.journal.events import ClassSearchFailed
 from eddyline.mesh import MeshOptions
+from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native.columns import mesh_to_column, route_to_column
-from eddyline.spark.native.stage import NativeRun, learn_run, pilot_sample
+from eddyline.spark.native.pilot import pilot_sample
+from eddyline.spark.native.run import NativeRun, learn_run
 from eddyline.sql.placeholders import STREAM, display_text
 
 if TYPE_CHECKING:
@@ -179,7 +181,17 @@ class NativeRoutes:
 
         sample = pilot_sample(wanted, for_future_rows=True)
         try:
-            learn_run(run, sample, None, MeshOptions(), self._seed, self._note, group.query)
+            budget = PlanningBudget(df.sparkSession, None)  # limited by `learning_share`
+            learn_run(
+                run,
+                sample,
+                None,
+                MeshOptions(),
+                self._seed,
+                self._note,
+                budget,
+                query=group.query,
+            )
         finally:
             sample.unpersist()
         return run

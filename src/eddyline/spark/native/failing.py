@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from typing import TYPE_CHECKING
 
 from eddyline.spark.common.predicates import NativePredicate, without_literals
+from eddyline.spark.native.condition_tree import (
+    analysed_tree,
+    calls_foreign_code,
+    column_types,
+    is_ansi,
+    written_tree,
+)
+from eddyline.sql.failures import failure_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,21 +36,30 @@ _CAST_TARGET = re.compile(r" as ([a-z]\w*)", re.IGNORECASE)
 
 
 def may_raise(df: DataFrame, predicate: NativePredicate) -> bool:
-    """Whether a native condition could fail on some row, as far as its text tells.
+    """Whether a native condition could fail on some row."""
+    return why_it_may_fail(df, predicate) is not None
+
+
+def why_it_may_fail(df: DataFrame, predicate: NativePredicate) -> str | None:
+    """Return why a native condition could fail on some row; None if it cannot.
 
     Such a condition keeps its written place, because one written before it may protect it
-    (docs/decisions/0008). Arithmetic can overflow and casts can fail, including those that Spark
-    adds to make types fit. A function that is not known to be harmless counts as one that can
-    fail. In the text of a Column a literal cannot be recognised; SQL text is read more exactly.
+    (docs/decisions/0024). The condition is judged as it is written, and in a classic session also
+    with the casts that Spark adds.
     """
-    if text_may_raise(predicate.name):
-        return True
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        df.filter(predicate.column()).explain(extended=True)
-    analysed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[-1]
-    filters = [line for line in analysed.splitlines() if line.lstrip("+- :").startswith("Filter")]
-    return not filters or casts_may_raise(filters[0])
+    if predicate.may_fail is not None:
+        return "may_fail=True" if predicate.may_fail else None
+    tree = written_tree(df, predicate)
+    if tree is None:
+        return "it cannot be read"
+    if calls_foreign_code(df, predicate):
+        return "it calls a user-defined function"
+    types, ansi = column_types(df.schema), is_ansi(df)
+    reason = failure_reason(tree, types, ansi)
+    if reason is None and isinstance(predicate.condition, str):
+        analysed = analysed_tree(df, predicate)
+        reason = None if analysed is None else failure_reason(analysed, types, ansi)
+    return reason
 
 
 def text_may_raise(text: str) -> bool:

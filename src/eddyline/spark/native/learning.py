@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +12,39 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
-from eddyline.mesh import MeshOptions, Progress, SearchResult, TrainingSet, find_mesh
+from eddyline.mesh import MeshOptions, SearchResult, TrainingSet, find_mesh
+from eddyline.spark.common.planning import PlanningBudget
+from eddyline.spark.native.pilot import HELD_OUT
+from eddyline.spark.native.timing import time_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TIMING_ROWS_FIRST = 30_000
-TIMING_ROWS_MAX = 1_000_000
-TIMING_SECONDS = 0.04
-TIMING_ROUNDS = 2
+TIMING_SHARE = 0.5
+SEARCH_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class NativeLesson:
+    """What sampled rows taught about native conditions.
+
+    Parameters
+    ----------
+    result
+        Of the search for a mesh; made from the rows that are not held out.
+    training
+        All sampled rows, with drops and costs.
+    is_timed
+        Whether the costs of the conditions can be relied on.
+    rejected
+        Columns that cannot classify rows, and why.
+
+    """
+
+    result: SearchResult
+    training: TrainingSet
+    is_timed: bool
+    rejected: Mapping[str, str] = field(default_factory=dict)
 
 
 def learn_native(
@@ -28,25 +53,30 @@ def learn_native(
     attributes: Mapping[str, Column],
     options: MeshOptions,
     seed: int | None,
-    progress: Progress | None = None,
-) -> tuple[SearchResult, TrainingSet, dict[str, str]]:
+    budget: PlanningBudget,
+    reading_share: float = 1.0,
+) -> NativeLesson:
     """Evaluate all conditions on the sample, time each of them, and search for a mesh.
 
-    Returns
-    -------
-    result
+    Parameters
+    ----------
+    sample
+        Sampled rows, with the flag `HELD_OUT`.
+    conditions, attributes
+        The conditions, and the columns that may classify rows.
+    options, seed
         Of the search.
-    training
-        The sample, with drops and costs.
-    rejected
-        Columns that cannot classify rows, and why.
+    budget, reading_share
+        Limits the time, and the share of it for reading the sample. Raises `OutOfTimeError` if the
+        sample cannot be read by then.
 
     """
     answers = [
         F.coalesce(condition, F.lit(False)).alias(f"_{n}") for n, condition in enumerate(conditions)
     ]
     named = [column.alias(f"a{n}") for n, column in enumerate(attributes.values())]
-    table = sample.select(*named, *answers).toArrow().combine_chunks()
+    evaluated = sample.select(*named, *answers, F.col(HELD_OUT))
+    table = budget.part(reading_share).run(evaluated.toArrow).combine_chunks()
     columns: dict[str, pa.Array] = {}
     rejected: dict[str, str] = {}
     for number, name in enumerate(attributes):
@@ -56,59 +86,25 @@ def learn_native(
             columns[name] = values
         else:
             rejected[name] = why
-    passed = np.stack(
-        [
-            _plain(table.column(len(named) + n)).to_numpy(zero_copy_only=False)
-            for n in range(len(conditions))
-        ],
+    flags = np.stack(
+        [_plain(each).to_numpy(zero_copy_only=False) for each in table.columns[len(named) :]],
         axis=1,
     ).astype(bool)
-    cost_us = (
-        time_conditions(sample, conditions, table.num_rows)
-        if table.num_rows
-        else [1.0] * len(conditions)
-    )
-    training = TrainingSet(columns, ~passed, cost_us)
-    result = find_mesh(training, options, seed, progress)
+    timed = time_conditions(sample, conditions, table.num_rows, budget.part(TIMING_SHARE))
+    training = TrainingSet(columns, ~flags[:, :-1], timed.cost_us)
+    fitted = training.subset(np.flatnonzero(~flags[:, -1]))
+    left_s = budget.left_s(SEARCH_SHARE)
+    if left_s is not None:
+        seconds_max = min(left_s, options.seconds_max or left_s)
+        options = dataclasses.replace(options, seconds_max=max(seconds_max, 1e-3))
+    if not timed.is_complete or budget.is_over:
+        return NativeLesson(
+            SearchResult(None, 0, 0.0, "time"), training, timed.is_complete, rejected
+        )
+    result = find_mesh(fitted, options, seed, budget.progress)
     used = result.mesh.tree.attributes if result.mesh else []
     rejected |= {name: NOT_WORTH_ITS_COST for name in columns if name not in used}
-    return result, training, rejected
-
-
-def time_conditions(sample: DataFrame, conditions: Sequence[Column], rows: int) -> list[float]:
-    """Return the cost of each condition, in microseconds a row, from runs over the sample.
-
-    A run is repeated over more and more copies of the sample, until it takes long enough to stand
-    out from the fixed time of a job.
-    """
-    spark = sample.sparkSession
-    kept = F.broadcast(sample)
-
-    def seconds(column: Column, copies: int) -> float:
-        many = spark.range(copies).withColumnRenamed("id", "_copy").crossJoin(kept)
-        best = float("inf")
-        for _ in range(TIMING_ROUNDS):
-            began = time.perf_counter()
-            many.agg(F.sum(F.when(column, F.col("_copy")))).collect()
-            best = min(best, time.perf_counter() - began)
-        return best
-
-    nothing: dict[int, float] = {}
-
-    def cost_us(condition: Column) -> float:
-        copies = max(1, TIMING_ROWS_FIRST // rows)
-        while True:
-            if copies not in nothing:
-                nothing[copies] = seconds(F.col("_copy") >= 0, copies)
-            spent = seconds(condition, copies) - nothing[copies]
-            if spent > TIMING_SECONDS or copies * rows >= TIMING_ROWS_MAX:
-                # Even the cheapest condition costs something.
-                return max(1e-3, spent * 1e6 / (copies * rows))
-            copies *= 4
-
-    for condition in conditions:  # the JVM compiles code that has run several times
-        seconds(condition, max(1, TIMING_ROWS_FIRST // rows))
-    return [cost_us(condition) for condition in conditions]
+    return NativeLesson(result, training, timed.is_complete, rejected)
 
 
 def _plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:

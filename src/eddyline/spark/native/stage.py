@@ -1,63 +1,82 @@
 """A stage of native conditions: learnt from a sample, compiled into Columns.
 
 Conditions that could fail on some row keep their written place; the others are reordered among
-themselves, run by run.
+themselves, run by run. Those that let Spark read fewer rows are filters of their own, in front.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from eddyline.fabric.pinned import runs_between_pinned
-from eddyline.journal import Event
-from eddyline.journal.events import ClassesFound, NoClassesFound, NotReordered, SampleMissing
-from eddyline.mesh import Mesh, MeshOptions
-from eddyline.mesh.cost import Overheads
-from eddyline.mesh.routes import by_dynamic_programming
-from eddyline.report import ClassLine
+from eddyline.journal.events import NotReordered, PlanningStopped, SampleMissing
+from eddyline.mesh import MeshOptions
+from eddyline.report import ClassLine, NativeOrderLine
 from eddyline.spark.common.class_lines import class_lines
-from eddyline.spark.common.columns import candidate_attributes, quoted, usable_columns
+from eddyline.spark.common.columns import usable_columns
 from eddyline.spark.common.filters import filter_by
+from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
-from eddyline.spark.common.progress import search_progress
-from eddyline.spark.native.columns import mesh_to_column, route_to_column
-from eddyline.spark.native.failing import may_raise
-from eddyline.spark.native.learning import learn_native
+from eddyline.spark.native.failing import why_it_may_fail
+from eddyline.spark.native.front import Front, find_front
+from eddyline.spark.native.pilot import first_rows, pilot_sample
+from eddyline.spark.native.run import NativeRun, Write, learn_run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-Write = Callable[[Event], None]
-
-JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
-PILOT_ROWS = 2_000
-ARRIVAL = "__eddyline_arrival"
+PILOT_SHARE = 0.5
+NOT_DETERMINISTIC = "it is not deterministic"
 
 
-@dataclass
-class NativeRun:
-    """Conditions that may be reordered among themselves, and what was learnt about them.
+@dataclass(frozen=True)
+class NativeLayout:
+    """What is known of native conditions before anything is learnt.
 
     Parameters
     ----------
-    predicates
-        As written.
-    order
-        The best single order.
-    mesh
-        Classes with routes of their own, where they pay.
+    front
+        The conditions that let Spark read fewer rows.
+    routed
+        The predicates that `front` does not cover, as written.
+    pinned
+        Those of them that keep their written place, and why.
 
     """
 
-    predicates: list[NativePredicate]
-    order: tuple[int, ...]
-    mesh: Mesh | None = None
+    front: Front
+    routed: tuple[NativePredicate, ...]
+    pinned: dict[str, str]
+
+    @classmethod
+    def of(cls, df: DataFrame, predicates: Sequence[NativePredicate]) -> NativeLayout:
+        """Return the layout of predicates over a DataFrame."""
+        pinned: dict[str, str] = {}
+        movable: list[NativePredicate] = []
+        is_open = True  # nothing moves across a predicate that is not deterministic
+        for predicate in predicates:
+            is_open = is_open and predicate.deterministic
+            reason = why_it_may_fail(df, predicate) if predicate.deterministic else None
+            if not predicate.deterministic:
+                pinned[predicate.name] = NOT_DETERMINISTIC
+            elif reason is not None:
+                pinned[predicate.name] = reason
+            elif is_open:
+                movable.append(predicate)
+        front = find_front(df, movable)
+        routed = tuple(each for each in predicates if each.name not in front.names)
+        return cls(front, routed, pinned)
+
+    def runs(self) -> list[NativeRun]:
+        """Return the routed predicates in runs between those that keep their place."""
+        is_pinned = [each.name in self.pinned for each in self.routed]
+        return [
+            NativeRun([self.routed[index] for index in run], tuple(range(len(run))))
+            for run in runs_between_pinned(is_pinned)
+        ]
 
 
 @dataclass
@@ -66,6 +85,8 @@ class CompiledStage:
 
     Parameters
     ----------
+    routed
+        Names of the conditions that are not filters in front.
     runs
         The conditions, in runs within which the order does not matter.
     rejected
@@ -77,31 +98,24 @@ class CompiledStage:
 
     """
 
+    routed: tuple[str, ...]
     runs: list[NativeRun]
     rejected: dict[str, str] = field(default_factory=dict)
     types: dict[str, DataType] = field(default_factory=dict)
     is_learnt: bool = False
 
-    def suits(self, df: DataFrame) -> bool:
+    def suits(self, df: DataFrame, layout: NativeLayout) -> bool:
         """Whether the DataFrame has the columns that rows are classified by."""
+        if self.routed != tuple(predicate.name for predicate in layout.routed):
+            return False
         needed = {name for run in self.runs if run.mesh for name in run.mesh.tree.attributes}
         usable = usable_columns(df)
         return all(usable.get(name) == self.types[name] for name in needed)
 
     def apply(self, df: DataFrame) -> DataFrame:
         """Filter the DataFrame."""
-        from pyspark.sql import functions as F
-
         for run in self.runs:
-            conditions = [predicate.column() for predicate in run.predicates]
-            if run.mesh is not None:
-                attributes = {name: F.col(quoted(name)) for name in run.mesh.tree.attributes}
-                df = df.filter(mesh_to_column(run.mesh, conditions, attributes, run.order))
-            elif run.order != tuple(range(len(conditions))):
-                df = df.filter(route_to_column(run.order, conditions))
-            else:  # plain filters, which Spark may push down to the source
-                for predicate in run.predicates:
-                    df = filter_by(df, predicate)
+            df = run.apply(df)
         return df
 
 
@@ -140,18 +154,20 @@ class NativeStages:
         self._options = options
         self._seed = seed
         self._write = write
+        self._layouts: dict[int, NativeLayout] = {}
         self._learnt: list[CompiledStage] = []
+        self._told: dict[str, str] = {}
 
-    def apply(self, df: DataFrame) -> DataFrame:
+    def apply(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         """Filter the DataFrame, along routes learnt from it or from one like it."""
-        for predicate in self._predicates:
-            filter_by(df, predicate)  # names the condition if Spark refuses it
-        stage = next((stage for stage in self._learnt if stage.suits(df)), None)
+        layout = self._layout(df)
+        filtered = layout.front.apply(df)
+        stage = next((stage for stage in self._learnt if stage.suits(df, layout)), None)
         if stage is None:
-            stage = self._compile(df)
+            stage = self._compile(filtered, layout, budget)
             if stage.is_learnt:
                 self._learnt.append(stage)
-        return stage.apply(df)
+        return stage.apply(filtered)
 
     def class_lines(self) -> list[ClassLine]:
         """Return the classes of rows, for the report."""
@@ -163,97 +179,94 @@ class NativeStages:
             for line in class_lines(run.mesh, [p.name for p in run.predicates], "in Spark")
         ]
 
+    def order_lines(self) -> list[NativeOrderLine]:
+        """Return what was learnt about the order of conditions, for the report."""
+        return [line for stage in self._learnt for run in stage.runs for line in run.lines()]
+
+    def not_reordered(self) -> dict[str, str]:
+        """Return the predicates that keep their written place, and why."""
+        return dict(self._told)
+
     def rejected(self) -> dict[str, str]:
         """Return the columns that cannot classify rows, and why."""
         return {name: why for stage in self._learnt for name, why in stage.rejected.items()}
 
-    def _compile(self, df: DataFrame) -> CompiledStage:
+    def _layout(self, df: DataFrame) -> NativeLayout:
+        """Return the layout for a DataFrame; found once for DataFrames with the same plan."""
+        key = df.semanticHash()
+        if key not in self._layouts:
+            for predicate in self._predicates:
+                filter_by(df, predicate)  # names the condition if Spark refuses it
+            self._layouts[key] = NativeLayout.of(df, self._predicates)
+        layout = self._layouts[key]
+        for name, reason in layout.pinned.items():
+            if self._told.get(name) != reason:
+                self._told[name] = reason
+                self._write(NotReordered(predicate=name, reason=reason))
+        return layout
+
+    def _compile(
+        self, df: DataFrame, layout: NativeLayout, budget: PlanningBudget
+    ) -> CompiledStage:
         """Learn routes from the sample, or from some rows of the DataFrame."""
-        source = df if self._sample is None else self._sample
-        stage = CompiledStage(split_runs(source, self._predicates))
+        stage = CompiledStage(tuple(p.name for p in layout.routed), layout.runs())
+        if all(len(run.predicates) < 2 for run in stage.runs):
+            return stage
         if self._sample is None and df.isStreaming:
             self._write(SampleMissing(instead="native conditions are evaluated as written"))
             return stage
-        if all(len(run.predicates) < 2 for run in stage.runs):
-            reason = "a condition that could fail on some rows keeps its place"
-            self._write(NotReordered(reason=reason))
-            return stage
-        rows = pilot = pilot_sample(source, for_future_rows=df.isStreaming)
         stage.is_learnt = True
+        source = df if self._sample is None else layout.front.apply(self._sample)
+        try:
+            self._learn(stage, source, df.isStreaming, budget)
+        except OutOfTimeError:
+            self._stopped("native conditions are evaluated as written")
+        return stage
+
+    def _learn(
+        self, stage: CompiledStage, source: DataFrame, for_future_rows: bool, budget: PlanningBudget
+    ) -> None:
+        pilot = pilot_sample(source, for_future_rows=for_future_rows)
+        try:
+            self._learn_from(pilot, stage, self._classify_by, budget, PILOT_SHARE)
+        except OutOfTimeError:
+            # Rows that lie together may be alike: they tell an order, but no classes.
+            first = first_rows(source)
+            try:
+                self._learn_from(first, stage, (), budget)
+            finally:
+                first.unpersist()
+        finally:
+            pilot.unpersist()
+        if budget.is_over:
+            self._stopped("what was not found by then is evaluated in one order")
+
+    def _learn_from(
+        self,
+        rows: DataFrame,
+        stage: CompiledStage,
+        classify_by: Sequence[str] | None,
+        budget: PlanningBudget,
+        reading_share: float = 1.0,
+    ) -> None:
+        """Learn about each run from sampled rows; raises if they cannot be read in time."""
         for run in stage.runs:
             if len(run.predicates) > 1:
                 stage.rejected |= learn_run(
-                    run, rows, self._classify_by, self._options, self._seed, self._write
+                    run,
+                    rows,
+                    classify_by,
+                    self._options,
+                    self._seed,
+                    self._write,
+                    budget,
+                    reading_share,
                 )
                 stage.types |= usable_columns(rows)
             for predicate in run.predicates:  # later runs see only the rows that are left
                 rows = filter_by(rows, predicate)
-        pilot.unpersist()
-        return stage
 
-
-def split_runs(df: DataFrame, predicates: Sequence[NativePredicate]) -> list[NativeRun]:
-    """Return the conditions in runs between those that must keep their place."""
-    is_pinned = [not each.deterministic or may_raise(df, each) for each in predicates]
-    return [
-        NativeRun([predicates[index] for index in run], tuple(range(len(run))))
-        for run in runs_between_pinned(is_pinned)
-    ]
-
-
-def pilot_sample(
-    df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0, for_future_rows: bool = False
-) -> DataFrame:
-    """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
-
-    This reads the DataFrame once. The first rows would cost less, but data that lies in arrival
-    order differs between the beginning and the end.
-
-    If what is learnt is meant for other rows, those to come, the sample is in arrival order, so
-    that a column that grows with it is recognised and excluded. Within one DataFrame such a column
-    may well classify rows.
-    """
-    from pyspark.sql import functions as F
-
-    if not for_future_rows:
-        return df.orderBy(F.rand(seed)).limit(rows).persist()
-    numbered = df.withColumn(ARRIVAL, F.monotonically_increasing_id())
-    return numbered.orderBy(F.rand(seed)).limit(rows).orderBy(ARRIVAL).drop(ARRIVAL).persist()
-
-
-def learn_run(
-    run: NativeRun,
-    sample: DataFrame,
-    classify_by: Sequence[str] | None,
-    options: MeshOptions,
-    seed: int | None,
-    write: Write,
-    query: str = "",
-) -> dict[str, str]:
-    """Find the best order of a run, or its mesh; return columns that cannot classify rows."""
-    conditions = [predicate.column() for predicate in run.predicates]
-    # In the JVM a column costs nothing until a test reads it, so all of them are candidates.
-    names_by = list(usable_columns(sample)) if classify_by is None else classify_by
-    attributes = candidate_attributes(sample, names_by, ())
-    in_jvm = dataclasses.replace(options, overheads=JVM_OVERHEADS)
-    with search_progress("searching for classes of rows") as progress:
-        result, training, rejected = learn_native(
-            sample, conditions, attributes, in_jvm, seed, progress
-        )
-    names = [predicate.name for predicate in run.predicates]
-    if training.rows:
-        run.order = by_dynamic_programming(training.drops, training.cost_us)
-    run.mesh = result.mesh
-    numbers: dict[str, Any] = {
-        "rows": training.rows,
-        "cost_us": dict(zip(names, np.round(training.cost_us, 3).tolist(), strict=True)),
-        "order": tuple(names[number] for number in run.order),
-        **result.numbers(),
-        "rejected": rejected,
-        "query": query,
-    }
-    if result.mesh is None:
-        write(NoClassesFound(**numbers))
-    else:
-        write(ClassesFound(classes=tuple(result.mesh.words(names)), **numbers))
-    return rejected
+    def _stopped(self, instead: str) -> None:
+        limit_s = self._options.planning_s_max
+        if limit_s is not None:
+            self._write(PlanningStopped(seconds_max=limit_s, instead=instead))

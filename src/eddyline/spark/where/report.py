@@ -53,6 +53,8 @@ def make_report(
         deciding_us=totals.deciding_us,
         routing_us=totals.routing_us,
         budget=options.budget,
+        native_orders=[] if native is None else native.order_lines(),
+        not_reordered={} if native is None else native.not_reordered(),
     )
 
 

@@ -22,18 +22,20 @@ from eddyline.fabric.tactics.choose import (
     policy_name,
 )
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import ColumnsLeftOut, SampleMissing
+from eddyline.journal.events import ColumnsLeftOut, PlanningStopped, SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
 from eddyline.report.characters import one_line, shorten
 from eddyline.spark.common.filters import filter_by
+from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import (
     LookupPredicate,
-    PythonPredicate,
+    Predicate,
     is_portable,
     to_predicate,
     with_unique_names,
 )
+from eddyline.spark.common.progress import planning_progress
 from eddyline.spark.common.worker_python import check_worker_python
 from eddyline.spark.where.collector import NoteCollector
 from eddyline.spark.where.memory import Memory
@@ -42,6 +44,7 @@ from eddyline.spark.where.stages import Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
     from eddyline.spark.native.stage import NativeStages
     from eddyline.spark.where.observers import BatchObserver, StreamObserver
@@ -52,7 +55,7 @@ REBUILD_WAIT_S = 0.1
 
 
 def where(
-    *predicates: str | Column | PythonPredicate | LookupPredicate,
+    *predicates: str | Column | Predicate,
     policy: RoutingPolicy = "auto",
     on_error: OnError = "raise",
     classify_by: Sequence[str] | None = None,
@@ -70,8 +73,8 @@ def where(
     Parameters
     ----------
     predicates
-        SQL text or a Column, evaluated by Spark before Python is reached; `el.udf(...)`;
-        `el.lookup(...)`.
+        SQL text, a Column or `el.expr(...)`, evaluated by Spark before Python is reached;
+        `el.udf(...)`; `el.lookup(...)`.
     policy
         What decides the route of a row through the predicates. `auto`: one order, kept good while
         the data drifts, and an order for each class of rows where that pays. `mesh`: classes from
@@ -87,7 +90,8 @@ def where(
         predicates cost enough for that to pay.
     sample
         A batch DataFrame with the same columns, to learn routes from before the first row. Without
-        it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random.
+        it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random. Everything
+        that is learnt beforehand takes at most two seconds (`MeshOptions.planning_s_max`).
     name
         For reports.
     seed
@@ -178,6 +182,7 @@ class Where:
             self._known_before = self._memory.load()
             self._collector.on_notes = functools.partial(self._memory.save, at_once=False)
             weakref.finalize(self, _save_last, self._batches, self._collector, self._memory)
+        self._trained: list[tuple[StructType, tuple[Knowledge, ...]]] = []
 
     def __call__(self, df: DataFrame) -> DataFrame:
         """Return the rows of the DataFrame that satisfy all predicates, lazily."""
@@ -188,9 +193,12 @@ class Where:
             )
         if self._stages.routed:
             check_worker_python(df.sparkSession)
-        df = self._filter_native(df)
-        if self._stages.routed:
-            df = self._route(df)
+        options = mesh_options(self._policy) or MeshOptions()
+        with planning_progress("planning the filter") as progress:
+            budget = PlanningBudget(df.sparkSession, options.planning_s_max, progress)
+            df = self._filter_native(df, budget)
+            if self._stages.routed:
+                df = self._route(df, budget)
         for predicate in self._stages.after:
             df = filter_by(df, predicate)
         return df
@@ -239,14 +247,14 @@ class Where:
 
     # --- the plan ----------------------------------------------------------------------------
 
-    def _route(self, df: DataFrame) -> DataFrame:
+    def _route(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         from eddyline.spark.where.planner import make_router_udf
         from eddyline.spark.where.verdict import drop_notes, keep_judged
 
         if len(self._stages.routed) > 1:  # a single predicate has nothing to start from
             self._gather(REBUILD_WAIT_S)
         build = next(self._builds)
-        knowledge = self._knowledge() or self._learn_beforehand(df, build)
+        knowledge = self._knowledge() or self._learn_beforehand(df, build, budget)
         planner = self._planner(df, knowledge)
         plan = planner.plan(self._id, build, self._policy, self._options, knowledge)
         verdict = f"__eddyline_{self._id[:8]}_{build}"
@@ -325,9 +333,22 @@ class Where:
 
     # --- learning beforehand -----------------------------------------------------------------
 
-    def _learn_beforehand(self, df: DataFrame, build: int) -> tuple[Knowledge, ...]:
-        """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame."""
-        from eddyline.spark.native.stage import pilot_sample
+    def _learn_beforehand(
+        self, df: DataFrame, build: int, budget: PlanningBudget
+    ) -> tuple[Knowledge, ...]:
+        """Learn from the sample; for a mesh without one, from some rows of a batch DataFrame.
+
+        Done once: DataFrames of the same schema start from what was learnt then.
+        """
+        for schema, knowledge in self._trained:
+            if schema == df.schema:
+                return knowledge
+        knowledge = self._train(df, build, budget)
+        self._trained.append((df.schema, knowledge))
+        return knowledge
+
+    def _train(self, df: DataFrame, build: int, budget: PlanningBudget) -> tuple[Knowledge, ...]:
+        from eddyline.spark.native.pilot import pilot_sample
         from eddyline.spark.where.training import train_router
 
         sample = self._sample
@@ -347,9 +368,16 @@ class Where:
             return ()
         planner = self._planner(sample, ())
         plan = planner.plan(self._id, build, self._policy, self._options, ())
-        trained = train_router(plan, sample.select(*planner.arguments))
-        if self._sample is None:
-            sample.unpersist()
+        try:
+            trained = train_router(plan, sample.select(*planner.arguments), budget)
+        except OutOfTimeError:
+            limit_s = (mesh_options(self._policy) or MeshOptions()).planning_s_max
+            instead = "Python predicates are learnt about while they run"
+            self._note(PlanningStopped(seconds_max=limit_s or 0.0, instead=instead))
+            return ()
+        finally:
+            if self._sample is None:
+                sample.unpersist()
         if trained is None:
             self._note(SampleMissing(instead="it is empty, so nothing is known beforehand"))
             return ()
@@ -357,7 +385,7 @@ class Where:
         self._collector.write(records)
         return knowledge
 
-    def _filter_native(self, df: DataFrame) -> DataFrame:
+    def _filter_native(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         """Filter by native conditions: as written, or through a mesh where one is known."""
         predicates = self._stages.before
         options = mesh_options(self._policy)
@@ -378,7 +406,7 @@ class Where:
                 self._options.seed,
                 self._note,
             )
-        return self._native.apply(df)
+        return self._native.apply(df, budget)
 
     def _note(self, event: Event) -> None:
         self._collector.write([Record(event, process="driver")])

@@ -1,0 +1,201 @@
+"""How long native conditions take, measured by running them over copies of sampled rows."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyspark.sql import functions as F
+
+from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TIMING_ROWS_FIRST = 30_000
+TIMING_ROWS_MAX = 1_000_000
+TIMING_SECONDS = 0.04
+TIMING_ROUNDS = 2
+#: Shortest and longest run of a trial, without the fixed time of a job: code that has just been
+#: generated is slow at first, and that of a mesh is larger.
+TRIAL_SECONDS = (0.05, 0.4)
+TRIAL_ROUNDS = 6
+TRIAL_ROUNDS_MIN = 3
+
+
+class _Runs:
+    """Runs conditions over copies of sampled rows."""
+
+    def __init__(self, sample: DataFrame, budget: PlanningBudget) -> None:
+        self._spark = sample.sparkSession
+        self._kept = F.broadcast(sample)
+        self._budget = budget
+
+    def over(self, copies: int) -> DataFrame:
+        """Return so many copies of the rows."""
+        many = self._spark.range(copies).withColumnRenamed("id", "_copy").crossJoin(self._kept)
+        # Spark would push a filter down to the rows that are copied, but not below one that is not
+        # deterministic. (It would remove `rand() >= 0`.)
+        return many.filter(F.rand(0) > 1e-12)
+
+    def seconds(self, df: DataFrame) -> float:
+        """Return how long it takes to count the rows of a DataFrame."""
+        counted = df.agg(F.count(F.lit(1)))
+        began = time.perf_counter()
+        self._budget.run(counted.collect)
+        return time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class TimedConditions:
+    """The cost of each condition by itself.
+
+    Parameters
+    ----------
+    cost_us
+        In microseconds a row.
+    is_complete
+        Whether every condition was timed as often as it should be. Where it was not, costs may be
+        far off.
+
+    """
+
+    cost_us: tuple[float, ...]
+    is_complete: bool
+
+
+def time_conditions(
+    sample: DataFrame,
+    conditions: Sequence[Column],
+    rows: int,
+    budget: PlanningBudget | None = None,
+) -> TimedConditions:
+    """Return the cost of each condition, from runs over the sample.
+
+    The conditions take turns. A run is repeated over more and more copies of the sample, until it
+    takes long enough to stand out from the fixed time of a job, or until the time is up. What was
+    not timed by then counts as average.
+
+    Parameters
+    ----------
+    sample, rows
+        Sampled rows, and their number.
+    conditions
+        The conditions.
+    budget
+        Limits the time. None: no limit.
+
+    """
+    if not rows:
+        return TimedConditions((1.0,) * len(conditions), False)
+    runs = _Runs(sample, budget or PlanningBudget(sample.sparkSession, None))
+    cost_us: dict[int, float] = {}
+    pending, is_complete = list(range(len(conditions))), False
+    copies = max(1, TIMING_ROWS_FIRST // rows)
+    with contextlib.suppress(OutOfTimeError):
+        while pending and (not is_complete or copies * rows <= TIMING_ROWS_MAX):
+            df = runs.over(copies)
+            nothing, spent = float("inf"), dict.fromkeys(pending, float("inf"))
+            for number in range(TIMING_ROUNDS):
+                nothing = min(nothing, runs.seconds(df))
+                for condition in pending:
+                    taken = runs.seconds(df.filter(conditions[condition]))
+                    spent[condition] = min(spent[condition], taken)
+                    if number > 0 or condition not in cost_us:
+                        net_us = (spent[condition] - nothing) * 1e6 / (copies * rows)
+                        cost_us[condition] = max(1e-3, net_us)  # the cheapest costs something, too
+            is_complete = True
+            pending = [each for each in pending if spent[each] - nothing < TIMING_SECONDS]
+            copies *= 4
+    average = sum(cost_us.values()) / len(cost_us) if cost_us else 1.0
+    costs = tuple(cost_us.get(number, average) for number in range(len(conditions)))
+    return TimedConditions(costs, is_complete)
+
+
+#: A way to filter a DataFrame.
+Way = Callable[["DataFrame"], "DataFrame"]
+
+
+@dataclass(frozen=True)
+class TimedTrial:
+    """Several ways to filter the same rows, timed.
+
+    Parameters
+    ----------
+    rows
+        Rows of each run, copies included.
+    seconds
+        Shortest run of each way. The fixed time of a job is part of all of them, which makes the
+        differences look a little smaller than they are.
+    rounds
+        Number of times that each was run, in turn.
+
+    """
+
+    rows: int
+    seconds: Mapping[str, float]
+    rounds: int = 0
+
+    def us(self, way: str) -> float:
+        """Return the time of a row."""
+        return self.seconds[way] * 1e6 / self.rows
+
+    def winner(self, gain_min: float) -> str:
+        """Return the fastest way; one that comes later must be faster by a share of the time."""
+        best, *others = self.seconds
+        for way in others:
+            if self.seconds[way] < (1 - gain_min) * self.seconds[best]:
+                best = way
+        return best
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there were enough rounds to compare anything."""
+        return self.rounds >= TRIAL_ROUNDS_MIN
+
+
+def time_ways(
+    sample: DataFrame,
+    rows: int,
+    ways: Mapping[str, Way],
+    expected_us: float,
+    budget: PlanningBudget,
+    gain_min: float,
+) -> TimedTrial:
+    """Time several ways to filter in turn, over copies of rows that they were not made from.
+
+    Parameters
+    ----------
+    sample, rows
+        The rows, and their number.
+    ways
+        The ways to filter them, the most elaborate one last.
+    expected_us
+        Cost of a row: tells how many copies are needed.
+    budget
+        Limits the time.
+    gain_min
+        Share of the time by which a later way must be faster. If the last one is, three rounds
+        are enough.
+
+    """
+    left_s = budget.left_s(0.5 / (TRIAL_ROUNDS_MIN * len(ways)))  # half of it is for fixed times
+    run_s = np.clip(TRIAL_SECONDS[1] if left_s is None else left_s, *TRIAL_SECONDS)
+    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TIMING_ROWS_MAX)
+    copies = max(1, round(wanted / rows))
+    runs = _Runs(sample, budget)
+    filtered = {name: way(runs.over(copies)) for name, way in ways.items()}
+    trial = TimedTrial(copies * rows, dict.fromkeys(ways, float("inf")))
+    with contextlib.suppress(OutOfTimeError):
+        while trial.rounds < TRIAL_ROUNDS:
+            if trial.is_enough and trial.winner(gain_min) == list(ways)[-1]:
+                break
+            seconds = {
+                name: min(trial.seconds[name], runs.seconds(df)) for name, df in filtered.items()
+            }
+            trial = TimedTrial(trial.rows, seconds, trial.rounds + 1)
+    return trial

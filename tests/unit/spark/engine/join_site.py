@@ -141,7 +141,10 @@ class JoinSite:
             display_text=str, name_for_spark=str, sink_of=lambda compiled: None
         )
         planner: Any = SimpleNamespace(
-            policy=None, seed=1, routes=SimpleNamespace(learn=lambda *_: None)
+            policy=None,
+            seed=1,
+            learn=lambda *_: None,
+            routes=SimpleNamespace(learn=lambda *_: None),
         )
         self.runner = BatchRunner(
             self.folder, registry, queries, planner, lambda: False, self._tasks

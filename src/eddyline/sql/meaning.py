@@ -91,6 +91,10 @@ def same_meaning(query: Query) -> list[str] | None:
     ]
     if bool(written.condition) != bool(understood.condition):
         return None
+    alternatives = [*query.accepts, *query.predicates]
+    alternatives += [part for clause in query.clauses for part in (*clause.accepts, *clause.needs)]
+    if written.condition and not alternatives:  # a constant, which may be no condition at all
+        return None
     if written.condition:
         pairs.append((written.condition, understood.condition))
     return [f"equal_null({ours}, {theirs})" for ours, theirs in pairs]

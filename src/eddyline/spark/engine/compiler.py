@@ -223,6 +223,9 @@ class QueryCompiler:
     def _is_read_alike(self, query: Query) -> bool:
         """Whether comparing expressions shows that Spark gives a query the parser's meaning."""
         expressions = self._expressions_over(self._stream_of(query.stream))
+        native = [spec.condition for spec in query.predicates if spec.function is None]
+        if not expressions.are_conditions(native):  # Spark says what is wrong
+            return False
         shape = shape_of(query)
         if shape is not None and expressions.read_alike[shape] >= ALIKE_MIN:
             return expressions.accepts([*_select_texts(query), *_typed_texts(query)])

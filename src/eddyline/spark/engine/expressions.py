@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
 from eddyline.errors import QueryError
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
@@ -77,7 +77,9 @@ class StreamExpressions:
     'int'
     >>> over.could_fail("`__eddyline_stream`.`a` > 1L"), over.could_fail("length(b) > 1")
     (True, False)
-    >>> over.is_true(Expression("`s`", "equal_null(s.A > 1, `s`.`a` > 1)"))
+    >>> same = Expression("`s`", "equal_null(s.A > 1, `s`.`a` > 1)")
+    >>> over.prepare([same])
+    >>> over.is_true(same)
     True
 
     """
@@ -182,6 +184,11 @@ class StreamExpressions:
     def accepts(self, texts: Iterable[str]) -> bool:
         """Whether expressions over `STREAM` were analysed and not refused."""
         return all(_over_stream(text) in self._known for text in texts)
+
+    def are_conditions(self, texts: Iterable[str]) -> bool:
+        """Whether expressions over `STREAM` were analysed and are of type boolean."""
+        analyses = [self._known.get(_over_stream(text)) for text in texts]
+        return all(a is not None and isinstance(a.data_type, BooleanType) for a in analyses)
 
     def are_safe(self, texts: Iterable[str]) -> bool:
         """Whether Spark adds no cast to expressions over `STREAM` that could fail on a row.

@@ -20,9 +20,11 @@ TIMING_ROWS_FIRST = 30_000
 TIMING_ROWS_MAX = 1_000_000
 TIMING_SECONDS = 0.04
 TIMING_ROUNDS = 2
-#: Shortest and longest run of a trial, without the fixed time of a job: code that has just been
-#: generated is slow at first, and that of a mesh is larger.
-TRIAL_SECONDS = (0.05, 0.4)
+#: Shortest and longest run of a trial, without the fixed time of a job.
+TRIAL_SECONDS = (0.05, 2.0)
+#: Rows of a run where the time allows it: code that has just been generated is slow at first, and
+#: that of a mesh is larger.
+TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
 TRIAL_ROUNDS_MIN = 3
 
@@ -185,7 +187,7 @@ def time_ways(
     """
     left_s = budget.left_s(0.5 / (TRIAL_ROUNDS_MIN * len(ways)))  # half of it is for fixed times
     run_s = np.clip(TRIAL_SECONDS[1] if left_s is None else left_s, *TRIAL_SECONDS)
-    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TIMING_ROWS_MAX)
+    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TRIAL_ROWS)
     copies = max(1, round(wanted / rows))
     runs = _Runs(sample, budget)
     filtered = {name: way(runs.over(copies)) for name, way in ways.items()}

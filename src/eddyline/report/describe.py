@@ -67,7 +67,9 @@ def _summary(report: Report) -> list[str]:
             return ["Spark evaluates all predicates itself, each class of rows in its own order."]
         if any(tuple(line.order) != tuple(line.written) for line in report.native_orders):
             return ["Spark evaluates all predicates itself, in an order learnt from sampled rows."]
-        return ["Spark evaluates all predicates itself, in their written order."]
+        if report.native_orders or report.not_reordered:
+            return ["Spark evaluates all predicates itself, in their written order."]
+        return ["Spark evaluates all predicates itself; there is nothing to route."]
     if report.rows == 0:
         return ["No rows seen yet. Run an action on the filtered DataFrame, or start a stream."]
     paragraphs = [

@@ -27,6 +27,7 @@ CHANGING_ROUTES = {
     "ClassesFound",
     "ClassifiersChosen",
     "DriftDetected",
+    "NativeReordered",
     "OrderChanged",
     "ProbeClassesAdopted",
     "ProbeClassesDropped",

@@ -107,8 +107,8 @@ def column_types(schema: StructType) -> Callable[[tuple[str, ...]], str | None]:
 
     Examples
     --------
-    >>> nested = StructType().add("x", "string")
-    >>> types = column_types(StructType().add("a", "integer").add("s", nested))
+    >>> struct = StructType().add("x", "string")
+    >>> types = column_types(StructType().add("a", "integer").add("s", struct))
     >>> types(("a",)), types(("t", "A")), types(("s", "x")), types(("b",))
     ('int', 'int', 'string', None)
 

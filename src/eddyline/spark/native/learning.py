@@ -20,7 +20,6 @@ from eddyline.spark.native.timing import time_conditions
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TIMING_SHARE = 0.5
 SEARCH_SHARE = 0.4
 
 
@@ -90,7 +89,7 @@ def learn_native(
         [_plain(each).to_numpy(zero_copy_only=False) for each in table.columns[len(named) :]],
         axis=1,
     ).astype(bool)
-    timed = time_conditions(sample, conditions, table.num_rows, budget.part(TIMING_SHARE))
+    timed = time_conditions(sample, conditions, table.num_rows, budget)
     training = TrainingSet(columns, ~flags[:, :-1], timed.cost_us)
     fitted = training.subset(np.flatnonzero(~flags[:, -1]))
     left_s = budget.left_s(SEARCH_SHARE)

@@ -16,13 +16,17 @@ from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+COPY = "__eddyline_copy"
 TIMING_ROWS_FIRST = 30_000
 TIMING_ROWS_MAX = 1_000_000
 TIMING_SECONDS = 0.04
 TIMING_ROUNDS = 2
-#: Shortest and longest run of a trial, without the fixed time of a job: code that has just been
-#: generated is slow at first, and that of a mesh is larger.
-TRIAL_SECONDS = (0.05, 0.4)
+REPEATING_SHARE = 0.5
+#: Shortest and longest run of a trial, without the fixed time of a job.
+TRIAL_SECONDS = (0.05, 2.0)
+#: Rows of a run where the time allows it: code that has just been generated is slow at first, and
+#: that of a mesh is larger.
+TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
 TRIAL_ROUNDS_MIN = 3
 
@@ -31,13 +35,13 @@ class _Runs:
     """Runs conditions over copies of sampled rows."""
 
     def __init__(self, sample: DataFrame, budget: PlanningBudget) -> None:
-        self._spark = sample.sparkSession
-        self._kept = F.broadcast(sample)
+        self._sample = sample
         self._budget = budget
 
     def over(self, copies: int) -> DataFrame:
-        """Return so many copies of the rows."""
-        many = self._spark.range(copies).withColumnRenamed("id", "_copy").crossJoin(self._kept)
+        """Return so many copies of the rows, in one task: such a job begins and ends fast."""
+        numbers = F.sequence(F.lit(1), F.lit(copies))
+        many = self._sample.coalesce(1).withColumn(COPY, F.explode(numbers)).drop(COPY)
         # Spark would push a filter down to the rows that are copied, but not below one that is not
         # deterministic. (It would remove `rand() >= 0`.)
         return many.filter(F.rand(0) > 1e-12)
@@ -77,8 +81,8 @@ def time_conditions(
     """Return the cost of each condition, from runs over the sample.
 
     The conditions take turns. A run is repeated over more and more copies of the sample, until it
-    takes long enough to stand out from the fixed time of a job, or until the time is up. What was
-    not timed by then counts as average.
+    takes long enough to stand out from the fixed time of a job, or until half of the time is used.
+    What was not timed when all of it is used counts as average.
 
     Parameters
     ----------
@@ -92,12 +96,14 @@ def time_conditions(
     """
     if not rows:
         return TimedConditions((1.0,) * len(conditions), False)
-    runs = _Runs(sample, budget or PlanningBudget(sample.sparkSession, None))
+    budget = budget or PlanningBudget(sample.sparkSession, None)
+    repeating = budget.part(REPEATING_SHARE)
+    runs = _Runs(sample, budget)
     cost_us: dict[int, float] = {}
     pending, is_complete = list(range(len(conditions))), False
     copies = max(1, TIMING_ROWS_FIRST // rows)
     with contextlib.suppress(OutOfTimeError):
-        while pending and (not is_complete or copies * rows <= TIMING_ROWS_MAX):
+        while pending and copies * rows <= max(TIMING_ROWS_MAX, rows) and not repeating.is_over:
             df = runs.over(copies)
             nothing, spent = float("inf"), dict.fromkeys(pending, float("inf"))
             for number in range(TIMING_ROUNDS):
@@ -185,7 +191,7 @@ def time_ways(
     """
     left_s = budget.left_s(0.5 / (TRIAL_ROUNDS_MIN * len(ways)))  # half of it is for fixed times
     run_s = np.clip(TRIAL_SECONDS[1] if left_s is None else left_s, *TRIAL_SECONDS)
-    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TIMING_ROWS_MAX)
+    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TRIAL_ROWS)
     copies = max(1, round(wanted / rows))
     runs = _Runs(sample, budget)
     filtered = {name: way(runs.over(copies)) for name, way in ways.items()}

@@ -70,8 +70,14 @@ class BatchObserver:
             weakref.finalize(self, _join_at_exit, self._thread)
 
     def read_at_once(self) -> None:
-        """Read the notes without a thread, unless one is waiting for them."""
-        if not self.done and not (self._thread is not None and self._thread.is_alive()):
+        """Read the notes without a thread where that does not block: in Connect.
+
+        In a classic session a thread waits for them (`wait_at_exit`). Whoever waited here, while a
+        filter is deleted, could keep the action itself from starting.
+        """
+        from pyspark.sql.utils import is_remote
+
+        if not self.done and is_remote():
             self._read()
 
     def _read(self) -> None:

@@ -317,9 +317,10 @@ class Where:
                 observation, self._collector, f"DataFrame {build}, first action"
             )
             self._batches[:] = [*(batch for batch in self._batches if not batch.done), observer]
+        observed = df.observe(observation, collected(verdict))
         if self._memory is not None:
             observer.wait_at_exit()
-        return df.observe(observation, collected(verdict))
+        return observed
 
     def _gather(self, timeout_s: float) -> None:
         """Read the notes that have arrived since the last time."""

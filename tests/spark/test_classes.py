@@ -38,7 +38,7 @@ def trusted(monkeypatch):
     """A mesh that was found is used, however slow the machine is right now."""
 
     def trial(sample, rows, ways, expected_us, budget, gain_min):
-        return TimedTrial(rows, {way: 1 / n for n, way in enumerate(ways, 1)}, 3)
+        return TimedTrial(rows, {way: 1 / n for n, way in enumerate(ways, 1)}, rounds=3)
 
     monkeypatch.setattr(native_run, "time_ways", trial)
 

@@ -38,6 +38,7 @@ _CALLS: dict[type, tuple[str, tuple[str, ...]]] = {
     exp.If: ("if", ("this", "true", "false")),
     exp.Substring: ("substring", ("this", "start", "length")),
     exp.Trim: ("trim", ("this", "expression")),
+    exp.Initcap: ("initcap", ("this",)),
     exp.StrPosition: ("position", ("substr", "this")),
 }
 _BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)

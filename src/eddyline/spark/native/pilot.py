@@ -11,12 +11,17 @@ if TYPE_CHECKING:
 
 PILOT_ROWS = 2_000
 HELD_OUT_SHARE = 1 / 3
+RANK = "__eddyline_rank"
 ARRIVAL = "__eddyline_arrival"
 HELD_OUT = "__eddyline_held_out"
 
 
 def pilot_sample(
-    df: DataFrame, rows: int = PILOT_ROWS, seed: int = 0, for_future_rows: bool = False
+    df: DataFrame,
+    rows: int = PILOT_ROWS,
+    seed: int = 0,
+    for_future_rows: bool = False,
+    keep_rank: bool = False,
 ) -> DataFrame:
     """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
 
@@ -25,12 +30,36 @@ def pilot_sample(
 
     If what is learnt is meant for other rows, those to come, the sample is in arrival order, so
     that a column that grows with it is recognised and excluded. Within one DataFrame such a column
-    may well classify rows.
+    may well classify rows. With `keep_rank` the sample has the column `RANK`, for `estimate_rows`.
     """
-    if not for_future_rows:
-        return df.orderBy(F.rand(seed)).limit(rows).persist()
-    numbered = df.withColumn(ARRIVAL, F.monotonically_increasing_id())
-    return numbered.orderBy(F.rand(seed)).limit(rows).orderBy(ARRIVAL).drop(ARRIVAL).persist()
+    ranked = df.withColumn(RANK, F.rand(seed))
+    if for_future_rows:
+        ranked = ranked.withColumn(ARRIVAL, F.monotonically_increasing_id())
+    sample = ranked.orderBy(RANK).limit(rows)
+    if for_future_rows:
+        sample = sample.orderBy(ARRIVAL).drop(ARRIVAL)
+    return (sample if keep_rank else sample.drop(RANK)).persist()
+
+
+def estimate_rows(pilot: DataFrame, rows: int = PILOT_ROWS) -> float:
+    """Return about how many rows the DataFrame has that a pilot was taken from.
+
+    The pilot has the rows with the smallest of numbers between 0 and 1, one for each row: of N
+    rows, the k-th smallest is k / N on average.
+
+    Examples
+    --------
+    >>> pilot = pilot_sample(spark.range(50_000), rows=2_000, keep_rank=True)
+    >>> 45_000 < estimate_rows(pilot) < 55_000
+    True
+    >>> estimate_rows(pilot_sample(spark.range(30), rows=2_000, keep_rank=True))
+    30.0
+
+    """
+    (found,) = pilot.agg(F.count(F.lit(1)).alias("rows"), F.max(RANK).alias("largest")).collect()
+    if found.rows < rows or not found.largest:
+        return float(found.rows)
+    return float(found.rows / found.largest)
 
 
 def first_rows(df: DataFrame, rows: int = PILOT_ROWS) -> DataFrame:

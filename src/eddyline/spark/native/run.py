@@ -115,6 +115,7 @@ def learn_run(
     write: Write,
     budget: PlanningBudget,
     reading_share: float = 1.0,
+    query_rows: Callable[[], float] | None = None,
     query: str = "",
 ) -> dict[str, str]:
     """Find the best order of a run, or its mesh; return columns that cannot classify rows.
@@ -137,6 +138,9 @@ def learn_run(
     budget, reading_share
         Limits the time, and the share of it for reading the sample. Raises `OutOfTimeError` if the
         sample cannot be read by then.
+    query_rows
+        Returns about how many rows are to be filtered; called only if there is something to time.
+        None: many.
     query
         The engine's query that the conditions belong to.
 
@@ -167,7 +171,7 @@ def learn_run(
     else:
         write(ClassesFound(classes=tuple(mesh.words(run.names())), **numbers))
     if lesson.is_timed:
-        _choose(run, mesh, training, sample, options.gain_min, budget)
+        _choose(run, mesh, training, sample, options.gain_min, budget, query_rows)
         _write_choice(run, mesh, write)
     return dict(lesson.rejected)
 
@@ -179,6 +183,7 @@ def _choose(
     sample: DataFrame,
     gain_min: float,
     budget: PlanningBudget,
+    query_rows: Callable[[], float] | None,
 ) -> None:
     """Decide among the written order, the best one and the mesh; note what they cost."""
     written, order = tuple(range(len(run.predicates))), run.order
@@ -199,7 +204,7 @@ def _choose(
         rows = max(1, round(run.rows * HELD_OUT_SHARE))
         trial = time_ways(held_out, rows, ways, min(run.cost_us.values()), budget, gain_min)
         if trial.is_enough:
-            best = trial.winner(gain_min)
+            best = trial.winner(gain_min, None if query_rows is None else query_rows())
             run.is_timed = True
             run.cost_us = {way: trial.us(way) for way in ways}
     if best == CLASSES:

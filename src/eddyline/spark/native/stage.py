@@ -6,7 +6,7 @@ themselves, run by run. Those that let Spark read fewer rows are filters of thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.failing import why_it_may_fail
 from eddyline.spark.native.front import Front, find_front
-from eddyline.spark.native.pilot import first_rows, pilot_sample
+from eddyline.spark.native.pilot import RANK, estimate_rows, first_rows, pilot_sample
 from eddyline.spark.native.run import NativeRun, Write, learn_run
 
 if TYPE_CHECKING:
@@ -226,9 +226,12 @@ class NativeStages:
     def _learn(
         self, stage: CompiledStage, source: DataFrame, for_future_rows: bool, budget: PlanningBudget
     ) -> None:
-        pilot = pilot_sample(source, for_future_rows=for_future_rows)
+        pilot = pilot_sample(source, for_future_rows=for_future_rows, keep_rank=True)
+        query_rows = None if self._sample is not None else lambda: estimate_rows(pilot)
         try:
-            self._learn_from(pilot, stage, self._classify_by, budget, PILOT_SHARE)
+            self._learn_from(
+                pilot.drop(RANK), stage, self._classify_by, budget, PILOT_SHARE, query_rows
+            )
         except OutOfTimeError:
             # Rows that lie together may be alike: they tell an order, but no classes.
             first = first_rows(source)
@@ -248,6 +251,7 @@ class NativeStages:
         classify_by: Sequence[str] | None,
         budget: PlanningBudget,
         reading_share: float = 1.0,
+        query_rows: Callable[[], float] | None = None,
     ) -> None:
         """Learn about each run from sampled rows; raises if they cannot be read in time."""
         for run in stage.runs:
@@ -261,6 +265,7 @@ class NativeStages:
                     self._write,
                     budget,
                     reading_share,
+                    query_rows,
                 )
                 stage.types |= usable_columns(rows)
             for predicate in run.predicates:  # later runs see only the rows that are left

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +24,7 @@ TIMING_ROUNDS = 2
 REPEATING_SHARE = 0.5
 #: Shortest and longest run of a trial, without the fixed time of a job.
 TRIAL_SECONDS = (0.05, 2.0)
-#: Rows of a run where the time allows it: code that has just been generated is slow at first, and
-#: that of a mesh is larger.
+#: Rows of a run where the time allows it.
 TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
 TRIAL_ROUNDS_MIN = 3
@@ -137,6 +136,9 @@ class TimedTrial:
     seconds
         Shortest run of each way. The fixed time of a job is part of all of them, which makes the
         differences look a little smaller than they are.
+    first_seconds
+        First run of each way: code that has just been generated is slow, and that of a mesh is
+        larger. A query has new code, too.
     rounds
         Number of times that each was run, in turn.
 
@@ -144,17 +146,38 @@ class TimedTrial:
 
     rows: int
     seconds: Mapping[str, float]
+    first_seconds: Mapping[str, float] = field(default_factory=dict)
     rounds: int = 0
 
     def us(self, way: str) -> float:
         """Return the time of a row."""
         return self.seconds[way] * 1e6 / self.rows
 
-    def winner(self, gain_min: float) -> str:
-        """Return the fastest way; one that comes later must be faster by a share of the time."""
-        best, *others = self.seconds
+    def winner(self, gain_min: float, query_rows: float | None = None) -> str:
+        """Return the fastest way; one that comes later must be faster by a share of the time.
+
+        Parameters
+        ----------
+        gain_min
+            That share.
+        query_rows
+            Rows of the query. None: so many that the time until new code is fast does not count.
+
+        Examples
+        --------
+        >>> trial = TimedTrial(1_000, {"order": 1.0, "mesh": 0.8}, {"order": 1.1, "mesh": 2.0}, 3)
+        >>> trial.winner(0.03), trial.winner(0.03, 2_000), trial.winner(0.03, 20_000)
+        ('mesh', 'order', 'mesh')
+
+        """
+        runs = 1.0 if query_rows is None else query_rows / self.rows
+        costs = {way: seconds * runs for way, seconds in self.seconds.items()}
+        if query_rows is not None:
+            for way, first_s in self.first_seconds.items():
+                costs[way] += max(0.0, first_s - self.seconds[way])
+        best, *others = costs
         for way in others:
-            if self.seconds[way] < (1 - gain_min) * self.seconds[best]:
+            if costs[way] < (1 - gain_min) * costs[best]:
                 best = way
         return best
 
@@ -200,8 +223,8 @@ def time_ways(
         while trial.rounds < TRIAL_ROUNDS:
             if trial.is_enough and trial.winner(gain_min) == list(ways)[-1]:
                 break
-            seconds = {
-                name: min(trial.seconds[name], runs.seconds(df)) for name, df in filtered.items()
-            }
-            trial = TimedTrial(trial.rows, seconds, trial.rounds + 1)
+            run = {name: runs.seconds(df) for name, df in filtered.items()}
+            seconds = {name: min(trial.seconds[name], run[name]) for name in ways}
+            first = trial.first_seconds or run
+            trial = TimedTrial(trial.rows, seconds, first, trial.rounds + 1)
     return trial

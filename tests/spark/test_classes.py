@@ -20,9 +20,10 @@ from eddyline.journal.events import (
     SampleMissing,
 )
 from eddyline.mesh import Mesh, RowClass
+from eddyline.spark.native import learning
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.columns import mesh_to_column, split_to_column
-from eddyline.spark.native.timing import TimedTrial
+from eddyline.spark.native.timing import TimedConditions, TimedTrial
 from tests.unit.mesh.test_tree import from_sklearn
 
 CONDITIONS = [
@@ -40,7 +41,11 @@ def trusted(monkeypatch):
     def trial(sample, rows, ways, expected_us, budget, gain_min):
         return TimedTrial(rows, {way: 1 / n for n, way in enumerate(ways, 1)}, rounds=3)
 
+    def costs(sample, conditions, rows, budget=None):
+        return TimedConditions((1.0,) * len(conditions), True)
+
     monkeypatch.setattr(native_run, "time_ways", trial)
+    monkeypatch.setattr(learning, "time_conditions", costs)
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,10 @@ from eddyline.journal.events import (
 from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.common.session_settings import session_settings
+from eddyline.spark.native import learning
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.failing import why_it_may_fail
-from eddyline.spark.native.timing import TimedTrial
+from eddyline.spark.native.timing import TimedConditions, TimedTrial, time_conditions
 from tests.spark.cases import SCHEMA, random_rows
 
 PATIENT = el.MeshOptions(planning_s_max=None)
@@ -46,7 +47,16 @@ def plan_of(df, part: str) -> str:
     return printed.getvalue().split(f"== {part} ==")[1]
 
 
+def fake_costs(monkeypatch) -> None:
+    def costs(sample, conditions, rows, budget=None):
+        return TimedConditions((1.0,) * len(conditions), True)
+
+    monkeypatch.setattr(learning, "time_conditions", costs)
+
+
 def fake_trial(monkeypatch, **seconds: float) -> None:
+    fake_costs(monkeypatch)
+
     def trial(sample, rows, ways, expected_us, budget, gain_min):
         return TimedTrial(rows, {way: seconds[way] for way in ways}, rounds=3)
 
@@ -141,13 +151,22 @@ class TestReordering:
         assert re.findall(r"RLIKE|concat_ws\(-, \d", plan)[0] == "RLIKE"
         assert not f.journal().of(NativeReordered)
 
-    def test_the_trial_times_real_runs(self, table):
+    def test_the_trial_times_real_runs(self, table, monkeypatch):
+        fake_costs(monkeypatch)
         f = el.where(*HASHES, policy=PATIENT, seed=0)
         table.transform(f)
         (line,) = f.report().native_orders
         assert line.is_timed
         assert line.classes_us is not None
         assert 0 < line.written_us < 1_000
+
+    def test_costly_conditions_are_told_from_cheap_ones(self, table):
+        sample = table.limit(500).persist()
+        conditions = [F.expr("length(sha2(repeat(text, 5000), 512)) > 0"), F.expr("id >= 0")]
+        timed = time_conditions(sample, conditions, sample.count())
+        sample.unpersist()
+        assert timed.is_complete
+        assert timed.cost_us[0] > 5 * timed.cost_us[1]
 
     def test_the_report_says_what_was_reordered_and_what_it_saves(self, table, monkeypatch):
         fake_trial(monkeypatch, written=5.0, order=3.0)

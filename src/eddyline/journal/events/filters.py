@@ -461,4 +461,5 @@ class PlanningStopped(Event):
 
     def sentence(self) -> str:
         """Return the event as one line for people."""
-        return f"planning stopped after {self.seconds_max:g} s: {self.instead}"
+        limit = f"{self.seconds_max:g} s (MeshOptions.planning_s_max)"
+        return f"planning stopped after {limit}: {self.instead}"

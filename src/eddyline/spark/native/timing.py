@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COPY = "__eddyline_copy"
-TIMING_ROWS_FIRST = 30_000
-TIMING_ROWS_MAX = 1_000_000
+TIMING_ROWS_MAX = 200_000
 TIMING_SECONDS = 0.04
 TIMING_ROUNDS = 2
-REPEATING_SHARE = 0.5
+TIMING_ROUNDS_UNLIMITED = 4
+RESOLUTION_S = 0.005  # shorter differences between two jobs mean nothing
 #: Shortest and longest run of a trial, without the fixed time of a job.
-TRIAL_SECONDS = (0.05, 2.0)
+TRIAL_SECONDS = (0.05, 0.5)
 #: Rows of a run where the time allows it.
 TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
@@ -79,9 +79,9 @@ def time_conditions(
 ) -> TimedConditions:
     """Return the cost of each condition, from runs over the sample.
 
-    The conditions take turns. A run is repeated over more and more copies of the sample, until it
-    takes long enough to stand out from the fixed time of a job, or until half of the time is used.
-    What was not timed when all of it is used counts as average.
+    A first run over few rows tells costly conditions from cheap ones. Then each is run over so many
+    copies of the sample that it stands out from the fixed time of a job, in turn with the others.
+    What was not timed when the time is up counts as average.
 
     Parameters
     ----------
@@ -96,26 +96,30 @@ def time_conditions(
     if not rows:
         return TimedConditions((1.0,) * len(conditions), False)
     budget = budget or PlanningBudget(sample.sparkSession, None)
-    repeating = budget.part(REPEATING_SHARE)
+    rounds = TIMING_ROUNDS_UNLIMITED if budget.left_s() is None else TIMING_ROUNDS
     runs = _Runs(sample, budget)
     cost_us: dict[int, float] = {}
-    pending, is_complete = list(range(len(conditions))), False
-    copies = max(1, TIMING_ROWS_FIRST // rows)
+    pending, copies, is_complete = list(range(len(conditions))), 1, False
     with contextlib.suppress(OutOfTimeError):
-        while pending and copies * rows <= max(TIMING_ROWS_MAX, rows) and not repeating.is_over:
+        while pending:
             df = runs.over(copies)
             nothing, spent = float("inf"), dict.fromkeys(pending, float("inf"))
-            for number in range(TIMING_ROUNDS):
+            for _ in range(rounds):  # the first time, code is generated
                 nothing = min(nothing, runs.seconds(df))
                 for condition in pending:
                     taken = runs.seconds(df.filter(conditions[condition]))
                     spent[condition] = min(spent[condition], taken)
-                    if number > 0 or condition not in cost_us:
-                        net_us = (spent[condition] - nothing) * 1e6 / (copies * rows)
-                        cost_us[condition] = max(1e-3, net_us)  # the cheapest costs something, too
-            is_complete = True
+            for condition in pending:
+                net_s = max(spent[condition] - nothing, RESOLUTION_S)
+                cost_us[condition] = net_s * 1e6 / (copies * rows)
+            is_complete = is_complete or copies > 1
             pending = [each for each in pending if spent[each] - nothing < TIMING_SECONDS]
-            copies *= 4
+            if copies * rows >= TIMING_ROWS_MAX:
+                break
+            slowest_s = max((spent[each] - nothing for each in pending), default=TIMING_SECONDS)
+            factor = 1.5 * TIMING_SECONDS / max(slowest_s, 1e-6)
+            copies = max(2 * copies, min(round(copies * factor), TIMING_ROWS_MAX // rows))
+        is_complete = True
     average = sum(cost_us.values()) / len(cost_us) if cost_us else 1.0
     costs = tuple(cost_us.get(number, average) for number in range(len(conditions)))
     return TimedConditions(costs, is_complete)

@@ -117,7 +117,8 @@ def test_bits_below_the_offsets_are_searched_in_the_sorted_addresses() -> None:
     index = BitAddress(columns, plain_map(Configuration((8, 8))))
     codes = [column[:500] for column in columns.codes]
     assert index.ranges((0, 1), codes).counts.sum() / 500 < 1.1
-    assert matches(index, (0, 1), codes) == sorted(matches(index, (0, 1), codes))
+    few = [column[:20] for column in codes]
+    assert matches(index, (0, 1), few) == scan(columns, (0, 1), few)
 
 
 @pytest.mark.parametrize("rows", [1_000, 2_500, 65_536, 100_000])

@@ -6,14 +6,12 @@ adds its requests to a pattern with one column less, an index on which serves th
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from eddyline.index.assessment.assessment import Assessment, check_bounds
-from eddyline.index.assessment.csria import Entry
 from eddyline.index.assessment.dia import benefits, bottom_up, parents
+from eddyline.index.assessment.segments import Entry, SegmentedAssessment
 from eddyline.index.index import Pattern
 
 #: How the parent that receives the requests of a rare pattern is chosen.
@@ -21,7 +19,7 @@ Combination = Literal["random", "highest_count"]
 _COMBINATIONS = ("random", "highest_count")
 
 
-class CDIA(Assessment):
+class CDIA(SegmentedAssessment):
     """Compact DIA: merges leaves whose frequency is below the error rate into a parent.
 
     No request is lost: the frequencies add up to 1. What no pattern with columns can receive goes
@@ -65,37 +63,12 @@ class CDIA(Assessment):
         combination: Combination = "highest_count",
         seed: int = 0,
     ) -> None:
-        check_bounds(error, threshold)
+        super().__init__(error, threshold)
         if combination not in _COMBINATIONS:
             raise ValueError(f"combination must be one of {_COMBINATIONS}; got {combination!r}")
-        super().__init__()
-        self.error = error
-        self.threshold = threshold
         self.combination = combination
         self.seed = seed
         self._rng = np.random.default_rng(seed)
-        self._segment = math.ceil(1 / error)
-        self._table: dict[Pattern, Entry] = {}
-
-    @property
-    def entries(self) -> int:
-        """Number of nodes of the lattice that are kept."""
-        return len(self._table)
-
-    def _count(self, pattern: Pattern, requests: int) -> None:
-        complete = self.requests // self._segment
-        entry = self._table.get(pattern)
-        if entry is None:
-            # The segment id is complete + 1, so this is the paper's sid - 1.
-            self._table[pattern] = Entry(requests, complete)
-        else:
-            entry.count += requests
-        # A batch may complete several segments. One compression, with the last of their ids, is
-        # enough: a node is merged only if all requests it ever had are fewer than the completed
-        # segments, whenever that is checked, and the nodes that remain are bounded by the last id.
-        now_complete = (self.requests + requests) // self._segment
-        if now_complete > complete:
-            self._compress(now_complete)
 
     def _compress(self, segment_id: int) -> None:
         kept: list[Pattern] = []
@@ -143,6 +116,3 @@ class CDIA(Assessment):
                     # A parent created here has fewer than ε requests of its own, less than θ.
                     self._merge(table, pattern, 0, rng)
         return {node: table[node].count / self.requests for node in bottom_up(table)}
-
-    def _clear(self) -> None:
-        self._table.clear()

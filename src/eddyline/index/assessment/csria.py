@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import ClassVar
 
-from eddyline.index.assessment.assessment import Assessment, check_bounds
+from eddyline.index.assessment.segments import SegmentedAssessment
 from eddyline.index.index import Pattern
 
 
-@dataclass
-class Entry:
-    """Statistic of one access pattern.
-
-    Parameters
-    ----------
-    count
-        Requests counted since the entry was created.
-    missed
-        The most requests that may have been counted and dropped before (in the paper: δ).
-
-    """
-
-    count: int
-    missed: int
-
-
-class CSRIA(Assessment):
+class CSRIA(SegmentedAssessment):
     """Compact SRIA: drops patterns whose frequency is below the error rate.
 
     Requests are counted in segments of ⌈1/ε⌉. When a segment is complete, every pattern that may
@@ -62,33 +43,7 @@ class CSRIA(Assessment):
     name: ClassVar[str] = "CSRIA"
 
     def __init__(self, error: float = 0.05, threshold: float = 0.1) -> None:
-        check_bounds(error, threshold)
-        super().__init__()
-        self.error = error
-        self.threshold = threshold
-        self._segment = math.ceil(1 / error)
-        self._table: dict[Pattern, Entry] = {}
-
-    @property
-    def entries(self) -> int:
-        """Number of patterns kept."""
-        return len(self._table)
-
-    def _count(self, pattern: Pattern, requests: int) -> None:
-        complete = self.requests // self._segment
-        entry = self._table.get(pattern)
-        if entry is None:
-            # The segment id is complete + 1, so this is the paper's sid - 1.
-            self._table[pattern] = Entry(requests, complete)
-        else:
-            entry.count += requests
-        # A batch may complete several segments. One compression, with the last of their ids, is
-        # enough: during the batch the other counts do not change, so what an earlier compression
-        # would have dropped is dropped by the last one as well. The pattern of the batch itself
-        # could only have been dropped and created again, with fewer requests counted.
-        now_complete = (self.requests + requests) // self._segment
-        if now_complete > complete:
-            self._compress(now_complete)
+        super().__init__(error, threshold)
 
     def _compress(self, segment_id: int) -> None:
         self._table = {
@@ -105,6 +60,3 @@ class CSRIA(Assessment):
             for pattern, entry in self._table.items()
             if (entry.count + entry.missed) / self.requests >= least
         }
-
-    def _clear(self) -> None:
-        self._table.clear()

@@ -9,6 +9,7 @@ from eddyline.bench.amri_data import STREAMS
 from eddyline.bench.amri_trace import Search, Trace
 from eddyline.bench.amri_work import IndexMethod, Work
 from eddyline.index.assessment import SRIA
+from eddyline.index.bit_address import BitAddress
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
 from eddyline.index.demand import Demand
@@ -88,7 +89,8 @@ class BitAddressMethod(IndexMethod):
         columns = Columns(partition.codes, [None] * 3)
         selected = self.tuner.configuration(state_name(state), columns)
         configuration = earlier.configuration if earlier else selected
-        self._partitions[state][partition.number] = Partition(columns, configuration)
+        own = Partition(columns, configuration, only=BitAddress.name)
+        self._partitions[state][partition.number] = own
         self.work += Work(hashes=new_rows * _indexed(configuration), made=new_rows)
         self.tuner.arrived(state_name(state), new_rows)
 
@@ -100,10 +102,14 @@ class BitAddressMethod(IndexMethod):
         """Return the bit-address index of a partition."""
         return self._partitions[state][partition.number].bit_address
 
-    def searched(self, search: Search) -> None:
-        """Tell the tuner."""
+    def requested(self, search: Search) -> None:
+        """Tell the tuner, which may select a configuration at once."""
         if self.is_tuned:
-            self.tuner.record(state_name(search.state), search.pattern, len(search))
+            state, own = state_name(search.state), list(self._partitions[search.state].values())
+            before = [partition.configuration for partition in own]
+            self.tuner.record(state, search.pattern, len(search))
+            self.tuner.prepare(state, search.pattern, len(search), own)
+            self._count_moved(own, before)
 
     def tune(self) -> None:
         """Let the tuner select configurations, and count what that costs."""
@@ -118,7 +124,11 @@ class BitAddressMethod(IndexMethod):
             if isinstance(event, IndexAssessed):
                 tried = configurations(3, self.options.bits or 1) * event.entries
                 self.work += Work(assessed=event.requests, evaluated=tried)
-        for partition, configuration in zip(every, before, strict=True):
+        self._count_moved(every, before)
+
+    def _count_moved(self, partitions: list[Partition], before: list[Configuration]) -> None:
+        """Count the work of indexing again the partitions whose configuration has changed."""
+        for partition, configuration in zip(partitions, before, strict=True):
             if partition.configuration != configuration:
                 rows = len(partition)
                 hashes = rows * (_indexed(configuration) + _indexed(partition.configuration))
@@ -173,7 +183,7 @@ class HashMethod(IndexMethod):
             partition.index = HashIndices(columns, self._patterns[state][partition.number])
         return partition.index
 
-    def searched(self, search: Search) -> None:
+    def requested(self, search: Search) -> None:
         """Count the searches of states that are assessed."""
         if self._schedule is None:
             return

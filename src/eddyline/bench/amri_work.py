@@ -108,8 +108,8 @@ class IndexMethod(ABC):
         """Return the index of a partition."""
 
     @abstractmethod
-    def searched(self, search: Search) -> None:
-        """Take note of searches that a state has served."""
+    def requested(self, search: Search) -> None:
+        """Take note of searches that a state is about to serve."""
 
     @abstractmethod
     def tune(self) -> None:
@@ -186,9 +186,9 @@ def replay(trace: Trace, method: IndexMethod, costs: UnitCosts = DEFAULT_COSTS) 
         _arrive(trace, states[step.arrival.state], step.arrival, method)
         for search in step.searches:
             state = states[search.state]
+            method.requested(search)
             for partition in state.concerned(state.number):
                 method.work += search_work(method.index(search.state, partition), search)
-            method.searched(search)
         if step.arrival.state == STREAMS - 1:  # every stream had its turn
             method.tune()
         now_ns = method.work.cost_ns(costs)
@@ -230,12 +230,12 @@ def execute(trace: Trace, method: IndexMethod) -> int:
         _arrive(trace, states[step.arrival.state], step.arrival, method)
         for search in step.searches:
             state = states[search.state]
+            method.requested(search)
             for partition in state.concerned(state.number):
                 index = method.index(search.state, partition)
                 probes, positions = index.ranges(search.pattern, search.codes).expand()
                 given = [column[probes] for column in search.codes]
                 matches += int(index.confirm(search.pattern, positions, given)[1].sum())
-            method.searched(search)
         if step.arrival.state == STREAMS - 1:
             method.tune()
     return matches

@@ -31,6 +31,35 @@ class Demand:
         """Searches by each pattern that a stored row meets until it expires."""
         return {pattern: self.searches * share for pattern, share in self.frequencies.items()}
 
+    def after(self, frequencies: Mapping[Pattern, float], share: float, searches: float) -> Demand:
+        """Return the demand after newer searches.
+
+        Parameters
+        ----------
+        frequencies
+            Share of the newer searches by access pattern; if empty, nothing changes.
+        share
+            Weight of the older ones, from 0 to 1.
+        searches
+            Searches that a stored row meets until it expires.
+
+        Examples
+        --------
+        >>> Demand({(0,): 1.0}, 8.0).after({(1,): 1.0}, 0.25, 8.0)
+        Demand(frequencies={(0,): 0.25, (1,): 0.75}, searches=8.0)
+
+        """
+        if not frequencies:
+            return self
+        weight = share if self.frequencies else 0.0
+        patterns = dict.fromkeys([*self.frequencies, *frequencies])
+        mixed = {
+            pattern: weight * self.frequencies.get(pattern, 0.0)
+            + (1 - weight) * frequencies.get(pattern, 0.0)
+            for pattern in patterns
+        }
+        return Demand({p: frequency for p, frequency in mixed.items() if frequency}, searches)
+
     def on(self, rows: int) -> Workload:
         """Return the workload of a partition of so many rows, from its arrival to its end."""
         return Workload(self.frequencies, self.searches, rows, 1.0)

@@ -146,6 +146,16 @@ class Partition:
         self._excess_ns[pattern] = excess_ns
         return self._join if is_joined else self.bit_address
 
+    def forecast_ns(self, pattern: Pattern, probes: int) -> float:
+        """Return what a batch of searches would cost, if the best index for it alone is used."""
+        costs = self._costs
+        walked_ns = probes * self._walked_ns(pattern)
+        if self._only == BitAddress.name:
+            return walked_ns
+        further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
+        sort_ns = 0.0 if self._hashes.is_built(pattern) else len(self) * costs.sort_ns * further
+        return min(walked_ns, sort_ns + probes * costs.exact_ns * further)
+
     def _walked_ns(self, pattern: Pattern) -> float:
         """Return what a search by a pattern costs in the bit-address index."""
         costs, configuration, rows = self._costs, self._configuration, len(self)

@@ -31,6 +31,9 @@ from eddyline.index.tuning_options import TuningOptions
 from eddyline.index.words import bits_in_words, pattern_in_words
 from eddyline.journal.events import Event, IndexAssessed, IndexReconfigured, IndexRivalChosen
 
+#: Searches by a pattern are a surprise if they are so many times as frequent as was assessed.
+SURPRISE = 2.0
+
 
 @dataclass
 class _State:
@@ -44,6 +47,8 @@ class _State:
         Found by the last assessment.
     arrivals, requests
         Rows and searches since the last assessment was complete.
+    assessed
+        Searches of the last assessment that was complete.
     configurations
         By number of bits, those that were selected for the demand.
     names
@@ -55,8 +60,35 @@ class _State:
     demand: Demand = field(default_factory=Demand)
     arrivals: int = 0
     requests: int = 0
+    assessed: int = 0
     configurations: dict[int, Configuration] = field(default_factory=dict)
     names: Sequence[str] = ()
+
+    def searches_per_row(self, stored: int) -> float:
+        """Return the searches that a stored row meets until it expires, by those since."""
+        return self.requests / max(self.arrivals, 1) * stored
+
+    def recent_demand(self, stored: int) -> Demand:
+        """Return the demand if the rest of the assessment is as the last one was."""
+        known = max(self.assessed - self.requests, 0) / max(self.assessed, 1)
+        searches = self.demand.searches or self.searches_per_row(stored)
+        return self.demand.after(self.assessment.frequencies(), known, searches)
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers of the assessment, for events."""
+        return {
+            "requests": self.assessment.requests,
+            "entries": self.assessment.entries,
+            "frequencies": {
+                pattern_in_words(pattern, self.names): share
+                for pattern, share in self.assessment.frequencies().items()
+            },
+        }
+
+    def adopt(self, demand: Demand) -> None:
+        """Let configurations be selected for another demand from now on."""
+        self.demand = demand
+        self.configurations.clear()
 
 
 class Tuner:
@@ -209,11 +241,56 @@ class Tuner:
         self.busy_s += time.perf_counter() - began
         return events
 
+    def prepare(
+        self, state: str, pattern: Pattern, probes: int, partitions: Sequence[Partition]
+    ) -> None:
+        """Select a configuration at once if a recorded batch of searches would cost too much.
+
+        That is so if indexing all rows again for it costs less, and searches by this pattern have
+        become more than `SURPRISE` times as frequent since the present configuration was selected.
+        The searches counted so far are taken with those assessed before; the assessment goes on.
+
+        Parameters
+        ----------
+        state, pattern, probes
+            The state, the searched columns, and the number of searches.
+        partitions
+            Those that the searches concern.
+
+        """
+        if not self.options.at_once:
+            return
+        began = time.perf_counter()
+        rows = sum(map(len, partitions))
+        forecast_ns = sum(partition.forecast_ns(pattern, probes) for partition in partitions)
+        least_ns = len(partitions) * probes * self.costs.search_ns
+        if forecast_ns > least_ns + rows * (self.costs.insert_ns + self.costs.delete_ns):
+            own = self._state(state)
+            recent = own.recent_demand(rows)
+            share = own.demand.frequencies.get(pattern, 0.0)
+            if recent.frequencies.get(pattern, 0.0) > SURPRISE * share:
+                numbers = own.numbers()
+                own.adopt(recent)
+                self._choices += self._select_again(state, partitions, numbers)
+        self.busy_s += time.perf_counter() - began
+
     def _tune_state(self, state: str, partitions: Sequence[Partition]) -> list[Event]:
+        """Conclude an assessment, begin the next one, and select a configuration."""
+        own, stored = self._state(state), sum(map(len, partitions))
+        numbers, frequencies = own.numbers(), own.assessment.frequencies()
+        own.assessed = own.requests
+        own.adopt(Demand(frequencies, own.searches_per_row(stored)))
+        own.assessment.reset()
+        own.arrivals = own.requests = 0
+        return self._select_again(state, partitions, numbers)
+
+    def _select_again(
+        self, state: str, partitions: Sequence[Partition], assessed: Mapping[str, Any]
+    ) -> list[Event]:
+        """Select the configuration for the demand of a state, and migrate; return the events."""
         # The newest partition of those with most bits: the newest of all may have a few rows.
         large = max(reversed(partitions), key=lambda partition: len(partition).bit_length())
         own = self._state(state)
-        assessed = self._assess(own, sum(map(len, partitions)))
         before, rows = large.configuration, len(large)
         best = self.configuration(state, large.columns)
         workload = own.demand.on(rows)
@@ -239,23 +316,6 @@ class Tuner:
             counts = {"partitions": len(partitions), "migrated": len(migrated)}
             events.append(IndexReconfigured(**(numbers | counts)))
         return events
-
-    def _assess(self, own: _State, stored: int) -> dict[str, Any]:
-        """Conclude an assessment, and begin the next one; return its numbers."""
-        assessment, frequencies = own.assessment, own.assessment.frequencies()
-        numbers = {
-            "requests": assessment.requests,
-            "entries": assessment.entries,
-            "frequencies": {
-                pattern_in_words(pattern, own.names): share
-                for pattern, share in frequencies.items()
-            },
-        }
-        own.demand = Demand(frequencies, own.requests / max(own.arrivals, 1) * stored)
-        own.configurations.clear()
-        assessment.reset()
-        own.arrivals = own.requests = 0
-        return numbers
 
     def _migrate(self, state: str, partitions: Sequence[Partition]) -> list[int]:
         """Index partitions again that will be searched often enough; return their positions.

@@ -46,6 +46,9 @@ class TuningOptions:
         Bits of bucket ids; None for as many as the rows of a partition fill.
     only
         Name of the only index that partitions use; None for the cheapest.
+    at_once
+        Whether a batch of searches that would cost more than indexing all rows again is reason to
+        select a configuration before it is served, whatever the schedule says.
 
     """
 
@@ -55,6 +58,7 @@ class TuningOptions:
     cost: Cost = dependent_cost
     bits: int | None = None
     only: str | None = None
+    at_once: bool = True
 
     @classmethod
     def paper(
@@ -84,4 +88,5 @@ class TuningOptions:
             paper_cost,
             bits,
             BitAddress.name,
+            at_once=False,
         )

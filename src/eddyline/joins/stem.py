@@ -165,19 +165,20 @@ class SteM:
     def _choose(self, runs: Sequence[Run], pattern: Pattern, probes: int) -> list[Index]:
         """Return the index of each run that serves a batch of probes."""
         demand: Mapping[Pattern, float] = NO_DEMAND
+        partitions = [self._partition(run) for run in runs]
         if self.tuner is not None:
             self.tuner.record(self.name, pattern, probes)
+            self.tuner.prepare(self.name, pattern, probes, partitions)
             demand = self.tuner.expected(self.name)
         indexes = []
-        for run in runs:
-            partition = self._partition(run)
+        for partition in partitions:
             built_s = partition.build_s
             indexes.append(partition.choose(pattern, probes, demand))
             self.counts.build_s += partition.build_s - built_s
             chosen = indexes[-1].name
             self.counts.searches[pattern, chosen] += probes
             if self.tuner is not None:
-                self.tuner.note_choice(self.name, pattern, chosen, len(run), probes)
+                self.tuner.note_choice(self.name, pattern, chosen, len(partition), probes)
         return indexes
 
     def count(self, pattern: Pattern, keys: Sequence[KeyColumn], with_new: bool) -> IntArray:

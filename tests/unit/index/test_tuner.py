@@ -194,3 +194,52 @@ def test_the_time_that_tuning_takes_is_counted() -> None:
     tuner = continuous()
     tune(tuner, [Partition(columns(), Configuration((4, 4, 4)))], {(1,): 1_000})
     assert tuner.busy_s > 0
+
+
+def surprised(at_once: bool = True, only: str | None = BitAddress.name) -> list[object]:
+    """Return the events before a batch of searches by columns that were never searched."""
+    options = TuningOptions(assessment=SRIA, at_once=at_once, only=only)
+    tuner, rows = Tuner(options), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=only)
+    tune(tuner, [partition], {(0,): 2_000})
+    tuner.record("S", (2,), 1_900)
+    tuner.prepare("S", (2,), 1_900, [partition])
+    return list(tuner.tune({"S": []}))
+
+
+def test_searches_that_cost_more_than_a_new_index_are_prepared_for() -> None:
+    assessed, changed = surprised()
+    assert isinstance(assessed, IndexAssessed)
+    assert isinstance(changed, IndexReconfigured)
+    assert (assessed.requests, changed.migrated) == (1_900, 1)
+    assert not surprised(at_once=False)
+
+
+def test_searches_that_a_rival_serves_are_no_reason_to_select() -> None:
+    assert not surprised(only=None)
+
+
+def test_a_configuration_that_knows_a_pattern_is_not_selected_again_for_it() -> None:
+    options = TuningOptions(assessment=SRIA, only=BitAddress.name)
+    tuner, rows = Tuner(options), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 1_900, (2,): 100})
+    for _ in range(3):
+        tuner.record("S", (2,), 100)
+        tuner.prepare("S", (2,), 100, [partition])
+    # 300 searches are expected among 2,000: three times as many as were assessed, noticed once.
+    assert [type(event) for event in tuner.tune({"S": []})] == [IndexAssessed]
+    assert tuner.demand("S").frequencies == pytest.approx({(0,): 0.855, (2,): 0.145})
+
+
+def test_an_early_selection_does_not_end_the_assessment() -> None:
+    options = TuningOptions(assessment=SRIA, only=BitAddress.name)
+    tuner, rows = Tuner(options), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 2_000})
+    tuner.arrived("S", ROWS)
+    for pattern, probes in {(2,): 1_500, (1,): 500}.items():
+        tuner.record("S", pattern, probes)
+        tuner.prepare("S", pattern, probes, [partition])
+    tuner.tune({"S": [partition]})
+    assert tuner.demand("S").frequencies == {(2,): 0.75, (1,): 0.25}

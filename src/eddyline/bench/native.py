@@ -13,6 +13,7 @@ import gzip
 import pathlib
 import re
 import tempfile
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,9 @@ def run(bench: Bench) -> None:
         parts = {
             "kinds": lambda: _measure_native(
                 bench, spark.read.parquet(kinds()[0]), "three kinds of rows", _marker_conditions()
+            ),
+            "digests": lambda: _measure_native(
+                bench, _digests(spark, bench.quick), "three classes of digests", _DIGEST_CONDITIONS
             ),
             "python": lambda: _measure_python(bench, spark.read.parquet(kinds()[0]), kinds()[1]),
         }
@@ -138,6 +142,19 @@ _KDD_CONDITIONS = [
 ]
 
 
+def _digests(spark: Any, is_quick: bool) -> Any:
+    """Return numbers in three classes."""
+    return spark.range(20_000 if is_quick else 2_000_000).selectExpr("id", "id % 3 AS c")
+
+
+#: Each drops nearly all rows of one class, and few of the others.
+_DIGEST_CONDITIONS = [
+    f"substring(sha2(concat_ws('-', {n}, cast(id AS string)), 512), 1, 2) "
+    f"< CASE WHEN c = {n} THEN '0d' ELSE 'e6' END"
+    for n in range(3)
+]
+
+
 # --- the measurements ------------------------------------------------------------------------
 
 
@@ -164,6 +181,17 @@ def _best_static(df: Any, conditions: Sequence[str]) -> list[str]:
 
 def _measure_native(bench: Bench, df: Any, about: str, conditions: Sequence[str]) -> None:
     best = _best_static(df, conditions)
+    label = f"{about}, native"
+    limited = where(*conditions, policy="mesh", seed=0)
+    began = time.perf_counter()
+    df.transform(limited)
+    planned_s = time.perf_counter() - began
+    bench.add(
+        f"{label}: planning with the default limit",
+        planned_s,
+        "s",
+        f"the limit is {MeshOptions().planning_s_max:g} s; {_outcome(limited)}",
+    )
     # Learns once, as long as it takes on this machine; what is timed is the run.
     f = where(*conditions, policy=MeshOptions(planning_s_max=None), seed=0)
     compiled = df.transform(f)
@@ -174,31 +202,42 @@ def _measure_native(bench: Bench, df: Any, about: str, conditions: Sequence[str]
         "as written": to_noop(lambda: _filtered(df, conditions)),
         "best static order": to_noop(lambda: _filtered(df, best)),
         "mesh": to_noop(lambda: df.transform(f)),
+        "limited": to_noop(lambda: df.transform(limited)),
         "again": to_noop(lambda: _filtered(df, best)),
     }
     seconds = bench.in_turn(about, runs)
-    label = f"{about}, native"
     static = mean_of(seconds["best static order"], seconds["again"])
-    classes = len(f.report().classes)
-    found = f"{classes} classes" if classes else "no classes found: one order"
-    bench.add(
-        f"{label}: best static order / mesh Column",
-        ratio(static, seconds["mesh"]),
-        "x",
-        found,
-    )
-    bench.add(
-        f"{label}: as written / mesh Column",
-        ratio(seconds["as written"], seconds["mesh"]),
-        "x",
-        "df.filter(...).filter(...)",
-    )
+    for name, filter_, planning in (
+        ("mesh", f, "planned without a limit"),
+        ("limited", limited, "planned with the default limit"),
+    ):
+        bench.add(
+            f"{label}: best static order / mesh, {planning}",
+            ratio(static, seconds[name]),
+            "x",
+            _outcome(filter_),
+        )
+        bench.add(
+            f"{label}: as written / mesh, {planning}",
+            ratio(seconds["as written"], seconds[name]),
+            "x",
+            "df.filter(...).filter(...)",
+        )
     bench.add(
         f"{label}: best static order / itself (control)",
         ratio(seconds["again"], seconds["best static order"]),
         "x",
         "the same again",
     )
+
+
+def _outcome(filter_: Any) -> str:
+    """Say what planning came to."""
+    report = filter_.report()
+    if report.classes:
+        return f"{len(report.classes)} classes"
+    is_reordered = any(line.written != line.order for line in report.native_orders)
+    return "no classes: another order" if is_reordered else "no classes: the written order"
 
 
 def _measure_python(bench: Bench, df: Any, passed: BoolArray) -> None:

@@ -45,9 +45,12 @@ class _Runs:
         # deterministic. (It would remove `rand() >= 0`.)
         return many.filter(F.rand(0) > 1e-12)
 
-    def seconds(self, df: DataFrame) -> float:
-        """Return how long it takes to count the rows of a DataFrame."""
-        counted = df.agg(F.count(F.lit(1)))
+    def counted(self, df: DataFrame) -> DataFrame:
+        """Return the number of rows of a DataFrame; run several times, it is planned once."""
+        return df.agg(F.count(F.lit(1)))
+
+    def seconds(self, counted: DataFrame) -> float:
+        """Return how long it takes to run what `counted` returned."""
         began = time.perf_counter()
         self._budget.run(counted.collect)
         return time.perf_counter() - began
@@ -103,12 +106,13 @@ def time_conditions(
     with contextlib.suppress(OutOfTimeError):
         while pending:
             df = runs.over(copies)
+            unfiltered = runs.counted(df)
+            filtered = {each: runs.counted(df.filter(conditions[each])) for each in pending}
             nothing, spent = float("inf"), dict.fromkeys(pending, float("inf"))
             for _ in range(rounds):  # the first time, code is generated
-                nothing = min(nothing, runs.seconds(df))
+                nothing = min(nothing, runs.seconds(unfiltered))
                 for condition in pending:
-                    taken = runs.seconds(df.filter(conditions[condition]))
-                    spent[condition] = min(spent[condition], taken)
+                    spent[condition] = min(spent[condition], runs.seconds(filtered[condition]))
             for condition in pending:
                 net_s = max(spent[condition] - nothing, RESOLUTION_S)
                 cost_us[condition] = net_s * 1e6 / (copies * rows)
@@ -221,7 +225,7 @@ def time_ways(
     wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TRIAL_ROWS)
     copies = max(1, round(wanted / rows))
     runs = _Runs(sample, budget)
-    filtered = {name: way(runs.over(copies)) for name, way in ways.items()}
+    filtered = {name: runs.counted(way(runs.over(copies))) for name, way in ways.items()}
     trial = TimedTrial(copies * rows, dict.fromkeys(ways, float("inf")))
     with contextlib.suppress(OutOfTimeError):
         while trial.rounds < TRIAL_ROUNDS:

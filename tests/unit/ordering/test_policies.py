@@ -157,6 +157,63 @@ def test_sweep_counts_each_stage_from_zero() -> None:
     assert one.order == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("policy", "probability", "window"),
+    [("agreedy", 0.01, 1000), ("sweep", 0.01, 500), ("independent", 0.005, 1000)]
+    + [("local_swaps", 0.01, 1000)],
+)
+def test_paper_settings_are_those_of_table_1_and_without_trials(
+    policy: str, probability: float, window: int
+) -> None:
+    made = POLICIES[policy].paper()
+    assert (made.profile_probability, made.window_tuples, made.alpha) == (probability, window, 0.9)
+    assert not made.on_trial
+    assert POLICIES[policy]().on_trial
+    assert POLICIES[policy].paper(0.05).profile_probability == 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("agreedy", [3, 2, 1, 0]), ("independent", [3, 2, 1, 0])]
+    + [("sweep", [1, 1, 0, 0]), ("local_swaps", [1, 1, 1, 0])],
+)
+def test_further_evaluations_of_a_profiled_row_by_where_it_was_dropped(name, extra) -> None:
+    """Sweep evaluates one filter more, the one in its stage; LocalSwaps the next one."""
+    one = POLICIES[name](tuples_min=10)
+    one.start(4)
+    if name == "sweep":
+        one._begin_stage(2)
+    assert [len(one.wanted(position)) for position in range(4)] == extra
+
+
+@pytest.mark.parametrize("name", ["sweep", "local_swaps"])
+def test_a_router_evaluates_one_filter_more_on_a_profiled_row(name) -> None:
+    filters, readers = make_filters([0] * 6)
+    options = RouterOptions(budget=None, chunk_rows=1_000, costs_us=(1.0,) * 6, seed=0)
+    router = Router(filters, readers, POLICIES[name](profile_probability=1.0), options=options)
+    answers = draw_answers(np.random.default_rng(0), 4_000, [0.5] * 6, correlation=2)
+    router.route(to_columns(answers), len(answers))
+    dropped = len(answers) - router.totals.kept
+    assert 0.2 * dropped < router.totals.profiled.sum() <= dropped
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_a_change_that_is_declined_leaves_order_and_evidence(policy) -> None:
+    one = policy(tuples_min=60, alpha=1.0)
+    one.start(3)
+    change = one.learn(profiled(one, [20, 50, 0]))
+    assert change.before == (0, 1, 2)
+    assert one.order == (1, 0, 2)
+    one.decline(change)
+    assert one.order == (0, 1, 2)
+    if isinstance(one, Sweep):
+        assert one.swept == 2  # the next position has its turn, else it would never have one
+        return
+    change = one.learn(profiled(one, [1, 0, 0]))  # 71 tuples, 70 of them from before
+    assert change is not None
+    assert change.after == (1, 0, 2)
+
+
 def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
     for gain_min, expected in ((0.01, (1, 0)), (0.2, (0, 1))):
         one = AGreedy(tuples_min=10, alpha=1.0, gain_min=gain_min)

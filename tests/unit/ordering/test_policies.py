@@ -159,8 +159,12 @@ def test_sweep_counts_each_stage_from_zero() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "probability", "window"),
-    [("agreedy", 0.01, 1000), ("sweep", 0.01, 500), ("independent", 0.005, 1000)]
-    + [("local_swaps", 0.01, 1000)],
+    [
+        ("agreedy", 0.01, 1000),
+        ("sweep", 0.01, 500),
+        ("independent", 0.005, 1000),
+        ("local_swaps", 0.01, 1000),
+    ],
 )
 def test_paper_settings_are_those_of_table_1_and_without_trials(
     policy: str, probability: float, window: int
@@ -174,8 +178,12 @@ def test_paper_settings_are_those_of_table_1_and_without_trials(
 
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("agreedy", [3, 2, 1, 0]), ("independent", [3, 2, 1, 0])]
-    + [("sweep", [1, 1, 0, 0]), ("local_swaps", [1, 1, 1, 0])],
+    [
+        ("agreedy", [3, 2, 1, 0]),
+        ("independent", [3, 2, 1, 0]),
+        ("sweep", [1, 1, 0, 0]),
+        ("local_swaps", [1, 1, 1, 0]),
+    ],
 )
 def test_further_evaluations_of_a_profiled_row_by_where_it_was_dropped(name, extra) -> None:
     """Sweep evaluates one filter more, the one in its stage; LocalSwaps the next one."""

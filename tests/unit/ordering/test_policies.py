@@ -122,6 +122,17 @@ def test_a_filter_that_drops_more_stays_behind_if_it_costs_more(policy) -> None:
 
 
 @pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_every_position_is_compared_at_its_own_cost(policy) -> None:
+    one = policy(tuples_min=10)
+    one.start(3)
+    for _ in range(2):  # a stage of Sweep for each position
+        one.learn(profiled(one, [300, 150, 50], [1.0, 10.0, 1.0]))
+        if isinstance(one, Sweep) and one.swept == 1:
+            one._begin_stage(2)
+    assert one.order == (0, 2, 1)
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
 def test_alpha_keeps_filters_that_hardly_differ_in_place(policy) -> None:
     for alpha, expected in ((1.0, (1, 0)), (0.7, (0, 1))):
         one = policy(tuples_min=10, alpha=alpha)
@@ -222,6 +233,24 @@ def test_a_change_that_is_declined_leaves_order_and_evidence(policy) -> None:
     assert change.after == (1, 0, 2)
 
 
+def test_sweep_checks_one_position_after_the_other_and_begins_again() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=10)
+    one.start(4)
+    swept = []
+    for _ in range(7):
+        swept.append(one.swept)
+        one.learn(profiled(one, [40, 30, 20, 10]))
+    assert swept == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_a_correction_reads_the_window_once_for_each_position_that_may_change() -> None:
+    one = AGreedy(tuples_min=10, alpha=1.0, gain_min=0.0)
+    one.start(4)
+    change = one.learn(profiled(one, [100, 20, 30, 10]))
+    assert change.after == (0, 2, 1, 3)
+    assert (change.numbers["position"], change.numbers["scans"]) == (1, 2)
+
+
 def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
     for gain_min, expected in ((0.01, (1, 0)), (0.2, (0, 1))):
         one = AGreedy(tuples_min=10, alpha=1.0, gain_min=gain_min)
@@ -302,6 +331,30 @@ def test_tickets_report_a_change_of_their_ranking_but_not_a_drawn_order() -> Non
         orders.add(policy.order)
     assert len(orders) > 1  # some were drawn
     assert [(c.before, c.after) for c in changes if c is not None] == [((0, 1, 2), (2, 1, 0))]
+
+
+def test_tickets_fade() -> None:
+    policy = Tickets(window_batches=16)
+    policy.start(2, seed=0)
+    for _ in range(400):
+        policy.learn(tickets_evidence(policy, [600, 900]))
+    assert policy.counts()[0] == pytest.approx((16_000, 6_400))
+    for _ in range(100):
+        policy.learn(tickets_evidence(policy, [900, 600]))
+    assert policy.shares() == pytest.approx([0.2, 0.8], abs=0.01)
+
+
+def test_an_operator_that_all_queries_of_another_need_comes_first_unless_it_costs_much_more() -> (
+    None
+):
+    for cost_us, expected in ((1.0, (1, 2, 0)), (100.0, (2, 0, 1))):
+        policy = Tickets(lottery_share=1e-9)
+        policy.start(3, seed=0)
+        policy.weigh([3, 1, 5], {0: [1], 2: [1]})  # all queries of 0 and of 2 need 1
+        seen, none = np.full(3, 1_000), np.zeros((0, 3), dtype=bool)
+        passed, costs = np.full(3, 500), np.array([1.0, cost_us, 1.0])
+        policy.learn(Evidence(1_000, policy.order, seen, passed, costs, none))
+        assert policy.order == expected
 
 
 def test_tickets_keep_the_weights_of_operators_when_they_forget() -> None:

@@ -62,13 +62,16 @@ class Sweep(ProfilingPolicy):
     def paper(cls, profile_probability: float = 0.01) -> Self:
         """Return Sweep with the settings of the paper's experiments (its table 1), no trials.
 
+        The paper does not say how many tuples of a stage a move may rest on: here it is 300, with
+        which Sweep converges as the paper has it (docs/decisions/0035).
+
         Examples
         --------
         >>> Sweep.paper().window_tuples, Sweep.paper().on_trial
         (500, False)
 
         """
-        policy = cls(profile_probability, stage_tuples=500, alpha=0.9, tuples_min=50)
+        policy = cls(profile_probability, stage_tuples=500, alpha=0.9, tuples_min=300)
         policy.on_trial = False
         return policy
 

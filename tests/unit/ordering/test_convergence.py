@@ -47,7 +47,7 @@ def settle(policy: Policy, drops: np.ndarray, cost_us: np.ndarray) -> None:
 def paper_settings(policy: type[AGreedy | Sweep], alpha: float) -> AGreedy | Sweep:
     """Return a policy as in the paper, with a window or stage that holds exactly the tuples."""
     made = policy.paper(profile_probability=1.0)
-    made.alpha, made.window_tuples = alpha, TUPLES
+    made.alpha, made.window_tuples, made.tuples_min = alpha, TUPLES, TUPLES
     return made
 
 

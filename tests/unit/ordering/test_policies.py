@@ -141,6 +141,19 @@ def test_alpha_keeps_filters_that_hardly_differ_in_place(policy) -> None:
         assert one.order == expected
 
 
+def test_agreedy_corrects_where_alpha_says_so_and_leaves_positions_before_it() -> None:
+    one = AGreedy(tuples_min=10, alpha=0.7, gain_min=0.0, prior_drops=0.0)
+    one.start(3)
+    tuples = np.array(
+        [[1, 1, 0]] * 39 + [[1, 0, 0]] + [[0, 1, 0]] * 5 + [[0, 0, 1]] * 45, dtype=bool
+    )
+    seen = np.full(3, 100)
+    # 40, 44 and 45 tuples at the first position are alike; 5 and 45 at the second are not.
+    change = one.learn(Evidence(100, one.order, seen, seen, np.ones(3), tuples))
+    assert change.numbers["position"] == 1
+    assert one.order == (0, 2, 1)
+
+
 @pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
 def test_no_decision_rests_on_fewer_tuples_than_tuples_min(policy) -> None:
     for tuples, expected in (([10, 39], (0, 1)), ([10, 40], (1, 0))):

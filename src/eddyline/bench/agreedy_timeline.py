@@ -28,7 +28,7 @@ def timelines(
     """Note evaluations for every 2,000 rows, from before a change to long after it.
 
     Returned are the evaluations of each subject in the last fifth of both phases, once it has
-    settled, as a multiple of the optimum.
+    settled, as a multiple of the optimum: those that its order needs, without those to learn.
     """
     cost = np.ones(len(SELECTIVITIES))
     marks = [mark for mark in MARKS if mark < rows]
@@ -42,12 +42,12 @@ def timelines(
             optimum.append(best[1])
             answers = np.concatenate(phases)
             for name, make in subjects.items():
-                line = _timeline(make(cost, seed), answers)
+                regular, profiled = _timeline(make(cost, seed), answers)
                 last = rows // CHUNK_ROWS // 5
-                before, after = (line[: rows // CHUNK_ROWS], line[rows // CHUNK_ROWS :])
+                before, after = regular[: rows // CHUNK_ROWS], regular[rows // CHUNK_ROWS :]
                 ends = before[-last:].mean() / best[0], after[-last:].mean() / best[1]
                 settled[name].append(float(np.mean(ends)))
-                lines[name].append(line)
+                lines[name].append(regular + profiled)
                 advance()
     for name in subjects:
         line = np.median(lines[name], axis=0)
@@ -65,15 +65,15 @@ def timelines(
 
 
 def _timeline(subject: Subject, answers: BoolArray) -> FloatArray:
-    """Return the evaluations of every 2,000 rows, those to learn included."""
-    counts = np.zeros(len(answers) // CHUNK_ROWS)
+    """Return the evaluations of every 2,000 rows: regular ones, and those to learn."""
+    counts = np.zeros((2, len(answers) // CHUNK_ROWS))
     end = 0
     while end < len(answers):
         begin = end
         end += subject.rows_next(begin)
         part = answers[begin:end]
-        spent = sum(subject.feed(part))
+        spent = np.array(subject.feed(part)) / len(part)
         # Rows that were taken at once may lie in several parts of the timeline.
         places = np.arange(begin, begin + len(part)) // CHUNK_ROWS
-        counts += np.bincount(places, minlength=len(counts))[: len(counts)] * spent / len(part)
+        counts += spent[:, None] * np.bincount(places, minlength=counts.shape[1])
     return counts

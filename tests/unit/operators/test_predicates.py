@@ -17,7 +17,7 @@ from eddyline.operators import (
     PerBatch,
     RowPredicate,
 )
-from eddyline.operators.bitmaps import bitmap_of, overlap, widen
+from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, overlap, widen
 from eddyline.operators.shared_value import position_of_shared
 
 
@@ -125,6 +125,14 @@ def test_widened_bitmaps_keep_their_bits_and_are_filled_as_asked() -> None:
     bitmaps = np.array([bitmap_of([1], 1), bitmap_of([2], 1)])
     assert widen(bitmaps, 3).tolist() == [[2, 0, 0], [4, 0, 0]]
     assert widen(bitmaps, 2, filled=True).tolist() == [[2, 2**64 - 1], [4, 2**64 - 1]]
+
+
+def test_counts_are_kept_when_there_is_room_for_more_slots() -> None:
+    counter = ColumnCounter(1)
+    counter.add(np.array([bitmap_of([1], 1), bitmap_of([1, 2], 1)]))
+    counter.widen(2)
+    counter.add(np.array([bitmap_of([2, 64], 2)]))
+    assert counter.counts()[[1, 2, 64]].tolist() == [2, 2, 1]
 
 
 class TestLookupTable:

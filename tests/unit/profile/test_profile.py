@@ -145,6 +145,17 @@ class TestBudget:
         budget.earn(10_000.0)  # half of 200 us for what is urgent
         assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
 
+    def test_once_the_next_urgent_profile_is_paid_for_all_is_for_regular_ones(self) -> None:
+        budget = Budget(0.02)
+        budget.affordable_urgent(each_us=1.0, wanted=100)
+        budget.earn(10_000.0)  # 200 us: half of it fills the urgent balance
+        budget.earn(10_000.0)
+        assert budget.allows()
+        budget.pay(299.0)
+        assert budget.allows()
+        budget.pay(2.0)
+        assert not budget.allows()
+
     def test_alarms_without_end_spend_no_more_than_the_share_and_the_advance(self) -> None:
         budget = Budget(0.01, advance_us=500.0)
         spent = 0.0

@@ -62,8 +62,8 @@ class Sweep(ProfilingPolicy):
     def paper(cls, profile_probability: float = 0.01) -> Self:
         """Return Sweep with the settings of the paper's experiments (its table 1), no trials.
 
-        The paper does not say how many tuples of a stage a move may rest on: here it is 300, with
-        which Sweep converges as the paper has it (docs/decisions/0035).
+        The paper does not say how many tuples of a stage a move may rest on. Here it is 300, which
+        was chosen by results (docs/decisions/0035).
 
         Examples
         --------

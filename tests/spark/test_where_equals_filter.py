@@ -112,6 +112,21 @@ def test_only_native_conditions_need_no_python(spark) -> None:
     assert "nothing to route" in str(f.report())
 
 
+@pytest.mark.parametrize("policy", ["agreedy", "content", "auto", el.AGreedy()])
+def test_policies_that_leave_native_conditions_as_written_say_so(spark, policy) -> None:
+    f = el.where("id < 10", F.col("id") > 2, policy=policy)
+    assert spark.range(100).transform(f).count() == 7
+    text = " ".join(str(f.report()).split())
+    name = policy if isinstance(policy, str) else "agreedy"
+    assert f'native predicates keep their written order: policy "{name}" orders' in text
+
+
+def test_a_single_native_condition_has_no_order(spark) -> None:
+    f = el.where("id < 10", el.udf(lambda i: i > 2, "id"), policy="sweep")
+    assert spark.range(100).transform(f).count() == 7
+    assert not f.report().native_as_written
+
+
 def test_a_nondeterministic_predicate_keeps_its_written_place(spark, tmp_path) -> None:
     log = tmp_path / "seen"
 

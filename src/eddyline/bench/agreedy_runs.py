@@ -6,18 +6,17 @@ are a `Subject`: it takes rows with known answers and says what they cost.
 
 from __future__ import annotations
 
+import functools
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray
 from eddyline.bench.harness import Bench
 from eddyline.ordering import AGreedy, Independent, LocalSwaps, Policy, Sweep
-from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.static import best_ordering, ordering_cost
 from eddyline.testing.synthetic import draw_answers
 
@@ -25,12 +24,17 @@ CHUNK_ROWS = 2_000
 CLOSE_ENOUGH = 1.1
 SELECTIVITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
-PAPER: dict[str, Callable[[], Policy]] = {
-    "A-Greedy": AGreedy.paper,
+Method = type[AGreedy] | type[Sweep] | type[Independent] | type[LocalSwaps]
+METHODS: dict[str, Method] = {
+    "A-Greedy": AGreedy,
     "Sweep": Sweep,
     "Independent": Independent,
     "LocalSwaps": LocalSwaps,
 }
+#: The four methods with the paper's settings.
+PAPER: dict[str, Callable[[], Policy]] = {name: m.paper for name, m in METHODS.items()}
+#: The same with Eddyline's.
+OWN: dict[str, Callable[[], Policy]] = {f"{n}, Eddyline's defaults": m for n, m in METHODS.items()}
 
 
 class Subject(Protocol):
@@ -49,6 +53,11 @@ class Subject(Protocol):
 
 #: Makes a subject from the costs of its filters and a seed.
 MakeSubject = Callable[[FloatArray, int], Subject]
+
+
+def with_probability(probability: float) -> dict[str, Callable[[], Policy]]:
+    """Return the four methods with the paper's settings, but one profiling probability for all."""
+    return {name: functools.partial(m.paper, probability) for name, m in METHODS.items()}
 
 
 @dataclass
@@ -102,8 +111,12 @@ def converge(
     subjects: Mapping[str, MakeSubject],
     rows: int = 400_000,
     seeds: int = 5,
-) -> None:
-    """Note evaluations against the optimum after convergence, median of several seeds."""
+) -> dict[str, Run]:
+    """Note evaluations against the optimum after convergence, median of several seeds.
+
+    Returned is the same for each subject: evaluations, and those to learn, as shares of the
+    optimum.
+    """
     ratios: dict[str, list[float]] = {name: [] for name in subjects}
     with_profiling: dict[str, list[float]] = {name: [] for name in subjects}
     with bench.progress(label, seeds * len(subjects)) as advance:
@@ -124,6 +137,14 @@ def converge(
             "x",
             f"offline optimum; with profiling {statistics.median(with_profiling[name]):.3f}",
         )
+    return {
+        name: Run(
+            regular := statistics.median(ratios[name]),
+            statistics.median(with_profiling[name]) - regular,
+            float("nan"),
+        )
+        for name in subjects
+    }
 
 
 def permuted_phases(
@@ -136,8 +157,14 @@ def permuted_phases(
     ]
 
 
-def adapt(bench: Bench, subjects: Mapping[str, MakeSubject], rows: int, seeds: int) -> None:
-    """Permute the selectivities once; count rows until the order in use is good again."""
+def adapt(
+    bench: Bench, subjects: Mapping[str, MakeSubject], rows: int, seeds: int
+) -> dict[str, float]:
+    """Permute the selectivities once; count rows until the order in use is good again.
+
+    Returned is the mean of each subject: a method that does not get there in some runs has those
+    with all rows.
+    """
     taken: dict[str, list[float]] = {name: [] for name in subjects}
     cost = np.ones(len(SELECTIVITIES))
     with bench.progress("figs 16-18", seeds * len(subjects)) as advance:
@@ -155,84 +182,4 @@ def adapt(bench: Bench, subjects: Mapping[str, MakeSubject], rows: int, seeds: i
             f"median of {len(values)} changes; longest {max(values):,.0f}"
             + (f"; {never} never within {rows:,} rows" if never else ""),
         )
-
-
-# --- table 2: where the time goes -------------------------------------------------------------
-
-
-class TimedAGreedy(AGreedy):
-    """A-Greedy with a clock on each part of its upkeep."""
-
-    def reset(self) -> None:
-        """Start with an empty window, and all clocks at zero."""
-        super().reset()
-        self.spent: dict[str, float] = {"window": 0.0, "view": 0.0, "violations": 0.0}
-        self.window.insert = self._timed("window", self.window.insert)  # type: ignore[method-assign]
-        self._watch(self.view)
-
-    def _watch(self, view: MatrixView) -> MatrixView:
-        copy = view.copy
-        for part, method in (
-            ("view", "insert"),
-            ("view", "delete"),
-            ("violations", "violation"),
-            ("violations", "correct"),
-        ):
-            setattr(view, method, self._timed(part, getattr(view, method)))
-        view.copy = lambda: self._watch(copy())  # type: ignore[method-assign]
-        return view
-
-    def _timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return method(*arguments)
-            finally:
-                self.spent[part] += time.perf_counter() - began
-
-        return call
-
-
-#: By number of filters and profiling probability, the shares of the parts in the paper.
-TABLE_2 = {
-    (3, 0.01): (98.77, 0.88, 0.20, 0.15, 0.0),
-    (3, 0.05): (94.17, 4.17, 0.93, 0.73, 0.0),
-    (8, 0.01): (96.62, 2.92, 0.20, 0.22, 0.04),
-    (8, 0.05): (84.77, 13.34, 0.91, 0.98, 0.0),
-}
-TABLE_2_PARTS = (
-    "tuple processing",
-    "profile tuples",
-    "profile window",
-    "view update",
-    "view violations",
-)
-
-
-def timed_policy(probability: float) -> TimedAGreedy:
-    """Return A-Greedy as in table 2, with clocks."""
-    return TimedAGreedy(
-        probability, window_tuples=1000, alpha=0.9, gain_min=0.0, watches_drift=False
-    )
-
-
-def add_table_2(
-    bench: Bench,
-    filters: int,
-    probability: float,
-    policy: TimedAGreedy,
-    processing_us: float,
-    profiling_us: float,
-) -> None:
-    """Note the shares of the parts of the run time beside those of the paper."""
-    upkeep = [policy.spent[part] * 1e6 for part in ("window", "view", "violations")]
-    parts = [processing_us, profiling_us, *upkeep]
-    paper = TABLE_2[filters, probability]
-    for label, spent_us, reported in zip(TABLE_2_PARTS, parts, paper, strict=True):
-        bench.add(
-            f"table 2: n={filters}, p={probability}: {label}",
-            100 * spent_us / sum(parts),
-            "% of time",
-            None,
-            reported,
-        )
+    return {name: statistics.mean(values) for name, values in taken.items()}

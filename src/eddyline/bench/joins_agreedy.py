@@ -14,22 +14,20 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
+from eddyline.bench.agreedy_breakdown import TABLE_2, TimedAGreedy, add_table_2
 from eddyline.bench.agreedy_runs import (
     CHUNK_ROWS,
     PAPER,
-    TABLE_2,
     MakeSubject,
-    TimedAGreedy,
     adapt,
-    add_table_2,
     converge,
-    timed_policy,
+    with_probability,
 )
 from eddyline.bench.harness import Bench
 from eddyline.bench.joins_workload import StarJoin, answering_rows
 from eddyline.joins.plan import Role
 from eddyline.joins.stem import SteM
-from eddyline.ordering import AGreedy, Independent, LocalSwaps, Policy, Sweep
+from eddyline.ordering import Policy
 from eddyline.testing.synthetic import draw_answers
 
 OWN = "Eddyline's default (tickets)"
@@ -120,7 +118,7 @@ def _overhead(bench: Bench) -> None:
     with bench.progress("table 2", len(TABLE_2)) as advance:
         for windows, probability in TABLE_2:
             rng = np.random.default_rng(bench.seed)
-            subject = ProbedWindows(timed_policy(probability), windows, bench.seed)
+            subject = ProbedWindows(TimedAGreedy.paper(probability), windows, bench.seed)
             answers = draw_answers(rng, rows, [0.5] * windows, 2)
             for begin in range(0, rows, 10 * CHUNK_ROWS):
                 subject.feed(answers[begin : begin + 10 * CHUNK_ROWS])
@@ -146,8 +144,8 @@ def _adaptivity(bench: Bench) -> None:
 def _number_of_windows(bench: Bench) -> None:
     """Count probes against the optimum, with more and more windows (figure 9)."""
     policies: dict[str, Callable[[], Policy | None]] = {
-        "A-Greedy": AGreedy.paper,
-        "Independent": Independent,
+        "A-Greedy": PAPER["A-Greedy"],
+        "Independent": PAPER["Independent"],
         OWN: lambda: None,
     }
     _converge(bench, "fig 9", policies)
@@ -155,13 +153,7 @@ def _number_of_windows(bench: Bench) -> None:
 
 def _more_profiling(bench: Bench) -> None:
     """Count probes against the optimum, with more profiling (figure 12)."""
-    policies: dict[str, Callable[[], Policy | None]] = {
-        "A-Greedy": lambda: AGreedy.paper(FIG_12),
-        "Sweep": lambda: Sweep(FIG_12),
-        "Independent": lambda: Independent(FIG_12),
-        "LocalSwaps": lambda: LocalSwaps(FIG_12),
-    }
-    _converge(bench, f"fig 12, p={FIG_12}", policies)
+    _converge(bench, f"fig 12, p={FIG_12}", with_probability(FIG_12))
 
 
 def _converge(

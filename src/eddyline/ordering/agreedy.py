@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from eddyline.arrays import BoolArray
 from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.policy import Change, Evidence
@@ -72,8 +74,8 @@ class AGreedy(WindowPolicy):
         self.prior_drops = prior_drops
 
     @classmethod
-    def paper(cls, profile_probability: float = 0.01) -> AGreedy:
-        """Return A-Greedy with the settings of the paper's experiments (its table 1).
+    def paper(cls, profile_probability: float = 0.01) -> Self:
+        """Return A-Greedy with the settings of the paper's experiments (its table 1), no trials.
 
         Examples
         --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from eddyline.arrays import BoolArray
@@ -48,6 +50,20 @@ class Independent(WindowPolicy):
         tuples_min: int = 50,
     ) -> None:
         super().__init__(profile_probability, window_tuples, alpha, tuples_min)
+
+    @classmethod
+    def paper(cls, profile_probability: float = 0.005) -> Self:
+        """Return Independent with the settings of the paper's experiments (its table 1), no trials.
+
+        Examples
+        --------
+        >>> Independent.paper().profile_probability, Independent.paper().on_trial
+        (0.005, False)
+
+        """
+        policy = cls(profile_probability, window_tuples=1000, alpha=0.9, tuples_min=50)
+        policy.on_trial = False
+        return policy
 
     def reset_counts(self) -> None:
         """Start with no drops counted."""

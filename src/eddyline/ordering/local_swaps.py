@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -45,6 +46,20 @@ class LocalSwaps(ProfilingPolicy):
 
     name = "local_swaps"
 
+    @classmethod
+    def paper(cls, profile_probability: float = 0.01) -> Self:
+        """Return LocalSwaps with the settings of the paper's experiments (its table 1), no trials.
+
+        Examples
+        --------
+        >>> LocalSwaps.paper().window_tuples, LocalSwaps.paper().on_trial
+        (1000, False)
+
+        """
+        policy = cls(profile_probability, window_tuples=1000, alpha=0.9, tuples_min=50)
+        policy.on_trial = False
+        return policy
+
     def reset(self) -> None:
         """Start with an empty window."""
         # V[i, i] and V[i, i + 1] of the matrix view, and the counts that have to expire again.
@@ -52,6 +67,7 @@ class LocalSwaps(ProfilingPolicy):
         self._beside: IntArray = np.zeros(self.filters, dtype=np.int64)
         self._batches: deque[tuple[int, IntArray, IntArray]] = deque()
         self._tuples = 0
+        self._before_swap = self._diagonal, self._beside, self._batches, self._tuples
 
     def wanted(self, position: int) -> Sequence[int]:
         """Ask for the next position only."""
@@ -72,10 +88,16 @@ class LocalSwaps(ProfilingPolicy):
             return None
         position = int(np.argmax(beaten))
         order[position], order[position + 1] = order[position + 1], order[position]
-        tuples = self._tuples
-        change = self.change_to(order, position=position, tuples=tuples)
+        change = self.change_to(order, position=position, tuples=self._tuples)
+        counts = self._diagonal, self._beside, self._batches, self._tuples
         self.reset()
+        self._before_swap = counts
         return change
+
+    def decline(self, change: Change) -> None:
+        """Swap back; what was seen of the old neighbours counts again."""
+        self.order = change.before
+        self._diagonal, self._beside, self._batches, self._tuples = self._before_swap
 
     def _count(self, evidence: Evidence) -> None:
         by_position = evidence.tuples[:, list(self.order)]

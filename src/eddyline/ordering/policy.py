@@ -144,6 +144,15 @@ class Policy(abc.ABC):
         self.order = tuple(order)
         self.reset()
 
+    def decline(self, change: Change) -> None:
+        """Go back to the order before a change that is not made, and keep what was learnt.
+
+        The router declines an order that was reverted a short while ago.
+        """
+        tuples = self.profile()
+        self.adopt(change.before)
+        self.load_profile(tuples)
+
     def profile(self) -> BoolArray:
         """Return the profile tuples this policy decides on, for other routers to start from."""
         return np.zeros((0, self.filters), dtype=bool)

@@ -12,7 +12,8 @@ from eddyline.profile import ProfileWindow
 class ProfilingPolicy(Policy):
     """Base of the policies that decide on profile tuples.
 
-    The defaults are the paper's, except `tuples_min`, which the paper does not have.
+    The defaults are the paper's, except `tuples_min`, which the paper does not have. Each policy
+    has a `paper` method besides, which also leaves out the trials that Eddyline puts changes to.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -57,6 +58,23 @@ class Sweep(ProfilingPolicy):
         self.check_counts(stage_tuples=stage_tuples)
         super().__init__(profile_probability, stage_tuples, alpha, tuples_min)
 
+    @classmethod
+    def paper(cls, profile_probability: float = 0.01) -> Self:
+        """Return Sweep with the settings of the paper's experiments (its table 1), no trials.
+
+        The paper does not say how many tuples of a stage a move may rest on. Here it is 300, which
+        was chosen by results (docs/decisions/0035).
+
+        Examples
+        --------
+        >>> Sweep.paper().window_tuples, Sweep.paper().on_trial
+        (500, False)
+
+        """
+        policy = cls(profile_probability, stage_tuples=500, alpha=0.9, tuples_min=300)
+        policy.on_trial = False
+        return policy
+
     def reset(self) -> None:
         """Begin a sweep at the second position."""
         self._begin_stage(1)
@@ -89,6 +107,10 @@ class Sweep(ProfilingPolicy):
         if change is not None or self._tuples >= self.window_tuples:
             self._begin_stage(self.swept + 1)
         return change
+
+    def decline(self, change: Change) -> None:
+        """Go back to the order before, and on to the next position: this one has had its stage."""
+        self.order = change.before
 
     def _move_forward(self, evidence: Evidence) -> Change | None:
         order = list(self.order)

@@ -37,6 +37,8 @@ def describe_filter(report: Report) -> Document:
     if len(report.actions) > 1:
         blocks.append(action_table(report.actions))
     blocks += [_native_order(line) for line in report.native_orders]
+    if report.native_as_written:
+        blocks.append(f"native predicates keep their written order: {report.native_as_written}")
     if report.not_reordered:
         reasons = [f"{_short(name)}: {reason}" for name, reason in report.not_reordered.items()]
         blocks.append(Items("native predicates that keep their written place", reasons))

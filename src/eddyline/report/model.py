@@ -254,6 +254,9 @@ class Report(View):
         What was learnt about the order of native conditions.
     not_reordered
         Native conditions that keep their written place, and why.
+    native_as_written
+        Why all native conditions are evaluated in their written order, where the policy does not
+        order them; empty if it does, or if there is only one.
 
     Examples
     --------
@@ -285,6 +288,7 @@ class Report(View):
     actions: Sequence[ActionLine] = ()
     native_orders: Sequence[NativeOrderLine] = ()
     not_reordered: Mapping[str, str] = field(default_factory=dict)
+    native_as_written: str = ""
 
     @property
     def routed(self) -> list[PredicateLine]:
@@ -382,4 +386,5 @@ class Report(View):
             "actions": [line.to_dict() for line in self.actions],
             "native_orders": [line.to_dict() for line in self.native_orders],
             "not_reordered": dict(self.not_reordered),
+            "native_as_written": self.native_as_written,
         }

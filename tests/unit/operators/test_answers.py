@@ -37,6 +37,8 @@ HUGE = 2**53 + 1
         ("double", [1.0, 2.5, math.nan], "not in", (1,), [False, True, True]),
         ("double", [float(HUGE), 0.0, math.nan], "=", HUGE, [True, False, False]),
         ("double", [1.0, 2.5, math.nan], ">", 2**70, [False, False, True]),
+        ("double", [-1.0, 0.5, math.nan], ">", 0, [False, True, True]),
+        ("double", [-1.0, 0.5, math.nan], "<=", 0.0, [True, False, False]),
         ("string", ["a", "b", None], "in", ("a", None), [True, False, False]),
         ("string", ["a", "b", None], "not in", ("a",), [False, True, False]),
     ],
@@ -46,4 +48,14 @@ def test_answers_are_tested_as_in_sql(
 ) -> None:
     batch = Batch([pa.array(range(len(answers)))], [ColumnReader("n")])
     test = ComparedAnswer("f", (0,), lambda n: answers[n], returns, comparison, constant)
+    assert test.evaluate(batch, None).passed.tolist() == passed
+
+
+@pytest.mark.parametrize(
+    ("other_answers", "passed"), [("cast", [True, True, False]), ("null", [False, True, False])]
+)
+def test_an_answer_of_another_type_is_cast_or_null(other_answers, passed: list[bool]) -> None:
+    answers = ["7", 8, None]
+    batch = Batch([pa.array(range(3))], [ColumnReader("n")])
+    test = ComparedAnswer("f", (0,), lambda n: answers[n], "int", ">", 5, other_answers)
     assert test.evaluate(batch, None).passed.tolist() == passed

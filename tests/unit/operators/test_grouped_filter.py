@@ -165,6 +165,17 @@ def test_null_belongs_only_if_it_is_asked_for() -> None:
     assert found == [[1, 2], [0, 2], [1]]
 
 
+@pytest.mark.parametrize("default", [False, True])
+def test_loading_many_predicates_is_adding_one_after_the_other_also_for_null(default: bool) -> None:
+    predicates = {0: ONLY_NULL, 1: NOT_NULL, 2: ONLY_NULL | Whole().compare("=", 1)}
+    loaded, added = (GroupedFilter(Whole(), default, 1) for _ in range(2))
+    loaded.load(predicates)
+    for slot, values in predicates.items():
+        added.add(slot, values)
+    array = pa.array([1, None, 2])
+    assert loaded.accepting(array).tolist() == added.accepting(array).tolist()
+
+
 sets = st.builds(
     lambda bounds, below, null: ValueSet(tuple(sorted(bounds)), below, null),
     st.sets(st.integers(-4, 4), max_size=5),

@@ -1,6 +1,8 @@
-"""Examples 6 and 7 of the A-Greedy paper: where Independent and LocalSwaps end O(n) worse."""
+"""The examples of the A-Greedy paper: the running one (2 to 5), and where others end O(n) worse."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +11,87 @@ import pytest
 
 from eddyline.fabric import Router, RouterOptions
 from eddyline.operators import ArrowPredicate, ColumnReader
-from eddyline.ordering import AGreedy, Independent, LocalSwaps, Policy, Sweep
+from eddyline.ordering import AGreedy, Evidence, Independent, LocalSwaps, Policy, Sweep
+from eddyline.ordering.static import ordering_cost
+from tests.unit.ordering.greedy_invariant import matrix_from_scratch, satisfies_greedy_invariant
 
 CHUNK = 2_000
 CHUNKS = 120
+
+# --- examples 2 to 5 ------------------------------------------------------------------------------
+
+# Like figure 2 of the paper: with these sets and rows, every number of its text comes out.
+SETS = [{1, 2, 3, 5, 6}, {1, 2, 5, 6, 9}, {1, 3, 6, 8, 9}, {1, 4, 5, 9}]
+STREAM = [1, 2, 1, 4, 5, 5, 8, 9]
+F1, F2, F3, F4 = range(4)
+
+
+def drops_of(rows: list[int]) -> np.ndarray:
+    return np.array([[row not in values for values in SETS] for row in rows])
+
+
+def dropped(rows: list[int]) -> np.ndarray:
+    drops = drops_of(rows)
+    return drops[drops.any(axis=1)]
+
+
+def running_policy() -> AGreedy:
+    """Return A-Greedy in the order of example 4, with a window of six tuples."""
+    policy = AGreedy(1.0, 6, 1.0, 1, gain_min=0.0, watches_drift=False, prior_drops=0.0)
+    policy.start(4, [F3, F1, F2, F4])
+    return policy
+
+
+def learn(policy: AGreedy, rows: list[int]) -> object:
+    seen = np.full(4, len(rows))
+    return policy.learn(
+        Evidence(len(rows), policy.order, seen, seen, np.ones(4), tuples=dropped(rows))
+    )
+
+
+def test_example_2_probes_of_three_orders() -> None:
+    def probes(order: tuple[int, ...]) -> float:
+        return len(STREAM) * ordering_cost(order, drops_of(STREAM), np.ones(4))
+
+    assert probes((F1, F2, F3, F4)) == 20
+    assert probes((F3, F2, F4, F1)) == 18
+    assert probes((F3, F1, F2, F4)) == 16
+    assert min(map(probes, itertools.permutations(range(4)))) == 16
+
+
+def test_example_3_a_router_profiles_every_dropped_row() -> None:
+    operators = [
+        ArrowPredicate(f"F{i}", (0,), lambda v, own=own: pc.is_in(v, pa.array(sorted(own))))
+        for i, own in enumerate(SETS)
+    ]
+    policy = running_policy()
+    options = RouterOptions(budget=None, costs_us=(1.0,) * 4, seed=0)
+    router = Router(operators, [ColumnReader("value")], policy, options=options)
+    router.route([pa.array(STREAM)], len(STREAM))
+    window = router.segments[0].tactic.policy.profile()
+    assert window.tolist() == dropped(STREAM).tolist()
+    assert len(window) == 6
+
+
+def test_example_4_the_matrix_view_satisfies_the_invariant() -> None:
+    policy = running_policy()
+    assert learn(policy, STREAM) is None
+    assert policy.view.matrix.tolist() == [[4, 3, 2, 2], [0, 2, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert satisfies_greedy_invariant(policy.order, dropped(STREAM), np.ones(4))
+
+
+def test_example_5_two_more_rows_violate_it_at_the_first_position() -> None:
+    policy = running_policy()
+    learn(policy, STREAM)
+    change = learn(policy, [3, 6])
+    window = dropped([*STREAM, 3, 6])[2:]  # the earliest two have expired
+    assert policy.profile().tolist() == window.tolist()
+    assert change.numbers["position"] == 0
+    assert policy.order == (F4, F3, F1, F2)
+    assert policy.view.matrix.tolist() == matrix_from_scratch(policy.order, window).tolist()
+
+
+# --- examples 6 and 7 -----------------------------------------------------------------------------
 
 
 def run_sets(policy: Policy, sets: list[set[int]], seed: int = 0, changed=None) -> float:

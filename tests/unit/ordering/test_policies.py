@@ -122,12 +122,36 @@ def test_a_filter_that_drops_more_stays_behind_if_it_costs_more(policy) -> None:
 
 
 @pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_every_position_is_compared_at_its_own_cost(policy) -> None:
+    one = policy(tuples_min=10)
+    one.start(3)
+    for _ in range(2):  # a stage of Sweep for each position
+        one.learn(profiled(one, [300, 150, 50], [1.0, 10.0, 1.0]))
+        if isinstance(one, Sweep) and one.swept == 1:
+            one._begin_stage(2)
+    assert one.order == (0, 2, 1)
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
 def test_alpha_keeps_filters_that_hardly_differ_in_place(policy) -> None:
     for alpha, expected in ((1.0, (1, 0)), (0.7, (0, 1))):
         one = policy(tuples_min=10, alpha=alpha)
         one.start(2)
         one.learn(profiled(one, [40, 50]))
         assert one.order == expected
+
+
+def test_agreedy_corrects_where_alpha_says_so_and_leaves_positions_before_it() -> None:
+    one = AGreedy(tuples_min=10, alpha=0.7, gain_min=0.0, prior_drops=0.0)
+    one.start(3)
+    tuples = np.array(
+        [[1, 1, 0]] * 39 + [[1, 0, 0]] + [[0, 1, 0]] * 5 + [[0, 0, 1]] * 45, dtype=bool
+    )
+    seen = np.full(3, 100)
+    # 40, 44 and 45 tuples at the first position are alike; 5 and 45 at the second are not.
+    change = one.learn(Evidence(100, one.order, seen, seen, np.ones(3), tuples))
+    assert change.numbers["position"] == 1
+    assert one.order == (0, 2, 1)
 
 
 @pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
@@ -155,6 +179,89 @@ def test_sweep_counts_each_stage_from_zero() -> None:
     one.learn(profiled(one, [100, 0]))  # ends the stage
     one.learn(profiled(one, [30, 70]))
     assert one.order == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "probability", "window"),
+    [
+        ("agreedy", 0.01, 1000),
+        ("sweep", 0.01, 500),
+        ("independent", 0.005, 1000),
+        ("local_swaps", 0.01, 1000),
+    ],
+)
+def test_paper_settings_are_those_of_table_1_and_without_trials(
+    policy: str, probability: float, window: int
+) -> None:
+    made = POLICIES[policy].paper()
+    assert (made.profile_probability, made.window_tuples, made.alpha) == (probability, window, 0.9)
+    assert not made.on_trial
+    assert POLICIES[policy]().on_trial
+    assert POLICIES[policy].paper(0.05).profile_probability == 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("agreedy", [3, 2, 1, 0]),
+        ("independent", [3, 2, 1, 0]),
+        ("sweep", [1, 1, 0, 0]),
+        ("local_swaps", [1, 1, 1, 0]),
+    ],
+)
+def test_further_evaluations_of_a_profiled_row_by_where_it_was_dropped(name, extra) -> None:
+    """Sweep evaluates one filter more, the one in its stage; LocalSwaps the next one."""
+    one = POLICIES[name](tuples_min=10)
+    one.start(4)
+    if name == "sweep":
+        one._begin_stage(2)
+    assert [len(one.wanted(position)) for position in range(4)] == extra
+
+
+@pytest.mark.parametrize("name", ["sweep", "local_swaps"])
+def test_a_router_evaluates_one_filter_more_on_a_profiled_row(name) -> None:
+    filters, readers = make_filters([0] * 6)
+    options = RouterOptions(budget=None, chunk_rows=1_000, costs_us=(1.0,) * 6, seed=0)
+    router = Router(filters, readers, POLICIES[name](profile_probability=1.0), options=options)
+    answers = draw_answers(np.random.default_rng(0), 4_000, [0.5] * 6, correlation=2)
+    router.route(to_columns(answers), len(answers))
+    dropped = len(answers) - router.totals.kept
+    assert 0.2 * dropped < router.totals.profiled.sum() <= dropped
+
+
+@pytest.mark.parametrize("policy", PROFILING, ids=lambda policy: policy.name)
+def test_a_change_that_is_declined_leaves_order_and_evidence(policy) -> None:
+    one = policy(tuples_min=60, alpha=1.0)
+    one.start(3)
+    change = one.learn(profiled(one, [20, 50, 0]))
+    assert change.before == (0, 1, 2)
+    assert one.order == (1, 0, 2)
+    one.decline(change)
+    assert one.order == (0, 1, 2)
+    if isinstance(one, Sweep):
+        assert one.swept == 2  # the next position has its turn, else it would never have one
+        return
+    change = one.learn(profiled(one, [1, 0, 0]))  # 71 tuples, 70 of them from before
+    assert change is not None
+    assert change.after == (1, 0, 2)
+
+
+def test_sweep_checks_one_position_after_the_other_and_begins_again() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=10)
+    one.start(4)
+    swept = []
+    for _ in range(7):
+        swept.append(one.swept)
+        one.learn(profiled(one, [40, 30, 20, 10]))
+    assert swept == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_a_correction_reads_the_window_once_for_each_position_that_may_change() -> None:
+    one = AGreedy(tuples_min=10, alpha=1.0, gain_min=0.0)
+    one.start(4)
+    change = one.learn(profiled(one, [100, 20, 30, 10]))
+    assert change.after == (0, 2, 1, 3)
+    assert (change.numbers["position"], change.numbers["scans"]) == (1, 2)
 
 
 def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
@@ -196,7 +303,7 @@ def test_a_lottery_counts_costs() -> None:
 
 
 def test_tickets_count_costs_that_differ_by_more_than_eight_times() -> None:
-    for cost_us, expected in (([1.0, 8.0], (1, 0)), ([1.0, 80.0], (0, 1))):
+    for cost_us, expected in (([1.0, 8.0], (1, 0)), ([1.0, 14.0], (0, 1))):
         policy = Tickets(lottery_share=1e-9)
         policy.start(2, seed=0)
         seen, none = np.full(2, 1_000), np.zeros((0, 2), dtype=bool)
@@ -237,6 +344,30 @@ def test_tickets_report_a_change_of_their_ranking_but_not_a_drawn_order() -> Non
         orders.add(policy.order)
     assert len(orders) > 1  # some were drawn
     assert [(c.before, c.after) for c in changes if c is not None] == [((0, 1, 2), (2, 1, 0))]
+
+
+def test_tickets_fade() -> None:
+    policy = Tickets(window_batches=16)
+    policy.start(2, seed=0)
+    for _ in range(400):
+        policy.learn(tickets_evidence(policy, [600, 900]))
+    assert policy.counts()[0] == pytest.approx((16_000, 6_400))
+    for _ in range(100):
+        policy.learn(tickets_evidence(policy, [900, 600]))
+    assert policy.shares() == pytest.approx([0.2, 0.8], abs=0.01)
+
+
+def test_an_operator_that_all_queries_of_another_need_comes_first_unless_it_costs_much_more() -> (
+    None
+):
+    for cost_us, expected in ((1.0, (1, 2, 0)), (100.0, (2, 0, 1))):
+        policy = Tickets(lottery_share=1e-9)
+        policy.start(3, seed=0)
+        policy.weigh([3, 1, 5], {0: [1], 2: [1]})  # all queries of 0 and of 2 need 1
+        seen, none = np.full(3, 1_000), np.zeros((0, 3), dtype=bool)
+        passed, costs = np.full(3, 500), np.array([1.0, cost_us, 1.0])
+        policy.learn(Evidence(1_000, policy.order, seen, passed, costs, none))
+        assert policy.order == expected
 
 
 def test_tickets_keep_the_weights_of_operators_when_they_forget() -> None:

@@ -145,6 +145,17 @@ class TestBudget:
         budget.earn(10_000.0)  # half of 200 us for what is urgent
         assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
 
+    def test_once_the_next_urgent_profile_is_paid_for_all_is_for_regular_ones(self) -> None:
+        budget = Budget(0.02)
+        budget.affordable_urgent(each_us=1.0, wanted=100)
+        budget.earn(10_000.0)  # 200 us: half of it fills the urgent balance
+        budget.earn(10_000.0)
+        assert budget.allows()
+        budget.pay(299.0)
+        assert budget.allows()
+        budget.pay(2.0)
+        assert not budget.allows()
+
     def test_alarms_without_end_spend_no_more_than_the_share_and_the_advance(self) -> None:
         budget = Budget(0.01, advance_us=500.0)
         spent = 0.0
@@ -247,6 +258,29 @@ class TestDropRates:
             detector.back_off()
         assert not any(detections(detector, seen, [calm, calm, changed]))
         assert detections(detector, seen, [calm, [0, 2_000]])[-1]  # that is another matter
+
+    def test_back_off_wears_off(self) -> None:
+        seen, calm, changed = np.array([4_096, 2_000]), [2_048, 1_000], [1_000, 1_000]
+        detector = DropRateDetector()
+        for _ in range(3):
+            detector.back_off()
+        assert detections(detector, seen, [calm] * 150 + [changed])[-1]
+
+    def test_rates_within_chance_are_taken_as_expected(self) -> None:
+        detector, seen = DropRateDetector(), np.array([4_096, 2_000])
+        detections(detector, seen, [[2_048, 1_000], [2_070, 990]])
+        assert detector.counted_order == []  # no other order was considered
+        detections(detector, seen, [[1_000, 1_000]])
+        assert detector.counted_order == [1, 0]
+
+    def test_a_rate_counted_on_few_rows_is_taken_to_be_lower(self) -> None:
+        detector = DropRateDetector()
+        detector.update(np.array([1_000, 0]), np.array([500, 0]), np.ones(2))
+        detector.update(np.array([1_000, 9]), np.array([500, 9]), np.ones(2))
+        # 9 of 9 rows count as 9 of 17, 500 of 1,000 as 500 of 1,008.
+        before_us, after_us = detector.counted_cost_us
+        assert before_us == pytest.approx(2 - 500 / 1_008)
+        assert after_us == pytest.approx(2 - 9 / 17)
 
     def test_rows_that_change_from_batch_to_batch_are_soon_no_news(self) -> None:
         seen = np.array([2_000, 2_000])

@@ -175,9 +175,7 @@ class SingleOrder:
     def _start_trial(self, change: Change, evidence: Evidence) -> None:
         """Put a new order on trial, unless it was reverted a short while ago."""
         if self.policy.on_trial and self._cooldown.bars(change.after, self._context.ledger.rows):
-            tuples = self.policy.profile()
-            self.policy.adopt(change.before)
-            self.policy.load_profile(tuples)
+            self.policy.decline(change)
             return
         self.end_trial("interrupted")
         self._drift.reset()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from eddyline.attributes.screening import NULL_EVERYWHERE
 from eddyline.fabric import RouterOptions, Totals
-from eddyline.fabric.tactics.choose import RoutingPolicy, policy_name
+from eddyline.fabric.tactics.choose import RoutingPolicy, mesh_options, policy_name
+from eddyline.ordering import Policy
 from eddyline.report import PredicateLine, Report
 from eddyline.spark.common.columns import TEXT_MAX
 from eddyline.spark.common.predicates import LookupPredicate, Predicate, PythonPredicate
@@ -26,6 +27,7 @@ def make_report(
     collector: NoteCollector,
     native: NativeStages | None,
     shortened: Collection[str],
+    has_sample: bool,
 ) -> Report:
     """Return the report of everything that was collected so far.
 
@@ -55,6 +57,29 @@ def make_report(
         budget=options.budget,
         native_orders=[] if native is None else native.order_lines(),
         not_reordered={} if native is None else native.not_reordered(),
+        native_as_written=why_as_written(policy, has_sample) if len(stages.before) > 1 else "",
+    )
+
+
+def why_as_written(policy: RoutingPolicy, has_sample: bool) -> str:
+    """Return why a policy leaves native conditions in their written order; empty if it does not.
+
+    Examples
+    --------
+    >>> why_as_written("sweep", has_sample=False)
+    'policy "sweep" orders Python predicates and lookups only; policy="mesh" orders native ones too'
+    >>> why_as_written("mesh", has_sample=False)
+    ''
+
+    """
+    is_fixed = policy == "as_written" or (isinstance(policy, Policy) and not policy.learns)
+    if is_fixed or mesh_options(policy) is not None:
+        return ""
+    if policy == "auto":
+        return "" if has_sample else 'policy "auto" orders them with sample=..., "mesh" without one'
+    return (
+        f'policy "{policy_name(policy)}" orders Python predicates and lookups only; '
+        f'policy="mesh" orders native ones too'
     )
 
 

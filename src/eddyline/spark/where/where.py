@@ -82,6 +82,8 @@ def where(
         content-based routing. For one order only: `agreedy`, `sweep`, `independent`,
         `local_swaps`, `lottery`, `tickets`, `as_written`, or a `Policy` object. Options of a
         search for classes (`el.MeshOptions`, `el.ContentOptions`) may be given instead of a name.
+        Native conditions are reordered by `mesh`, and by `auto` with a sample; other policies leave
+        them as written, and the report says so.
     on_error
         What becomes of a row on which a predicate raised and which no other predicate drops:
         `raise` fails the job and names predicate and row, `drop` and `keep` continue.
@@ -238,6 +240,7 @@ class Where:
             self._collector,
             self._native,
             self._shortened,
+            has_sample=self._sample is not None,
         )
 
     def journal(self) -> Journal:

@@ -1,6 +1,6 @@
 """Query Mesh: several routes, and the classifier that gives each row the one that suits it."""
 
-from eddyline.mesh.mesh import Mesh, RowClass, route_words
+from eddyline.mesh.mesh import Mesh, RowClass, flat_route, route_words
 from eddyline.mesh.options import MeshOptions
 from eddyline.mesh.search import Progress, SearchResult, find_mesh
 from eddyline.mesh.training import TrainingSet
@@ -13,5 +13,6 @@ __all__ = [
     "SearchResult",
     "TrainingSet",
     "find_mesh",
+    "flat_route",
     "route_words",
 ]

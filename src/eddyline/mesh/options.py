@@ -40,8 +40,8 @@ class MeshOptions:
     gain_min
         Smallest saving, as a share of the best single order's cost, that is worth having classes.
     overheads
-        What classifying and routing cost. None: what they cost where the rows are, in Python or in
-        Spark.
+        What classifying and routing cost (`eddyline.mesh.Overheads`). None: what they cost where
+        the rows are, in Python or in Spark.
     ruster_rows_min
         Smallest number of rows of one class that travel by themselves; fewer take the default
         route. None: 100, or a sixteenth of small batches. Python predicates only.

@@ -176,7 +176,7 @@ def find_mesh(
         )
     solution, problem, stop = search_solution(training, options, rng, progress, current)
     return SearchResult(
-        _to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
+        to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
         tried_problem.explored + problem.explored,
         tried_stop.seconds + stop.seconds,
         stop.reason,
@@ -186,7 +186,8 @@ def find_mesh(
     )
 
 
-def _to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) -> Mesh:
+def to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) -> Mesh:
+    """Return a solution of the search as a mesh, with what its rows are expected to cost."""
     single = problem.route_of(tuple(range(len(problem.tuples))))[0]
     predicted = solution.tree.classify(training.columns)
     classes = []

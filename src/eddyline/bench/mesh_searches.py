@@ -71,7 +71,7 @@ def against_optimum(bench: Bench) -> None:
 
 def training_set_size(bench: Bench) -> None:
     """Time both searches, without a limit, for training sets of several sizes (figure 12)."""
-    sizes = (8, 16) if bench.quick else (8, 16, 32, 64, 100)
+    sizes = (4, 8) if bench.quick else (8, 16, 32, 64, 100)
     iterations = MeshOptions.paper().iterations_max
     training = _sample(bench.seed, 250 if bench.quick else SAMPLE_ROWS)
     with bench.progress("fig 12: size of the training set", 2 * len(sizes)) as advance:

@@ -166,3 +166,8 @@ class TestTrialsDecide:
         tactic, verdicts, _ = self.run_trial()
         assert verdicts == []
         assert tactic._trial is not None
+
+
+def test_the_first_search_is_the_first() -> None:
+    search = make_router("mesh").segments[0].tactic.class_search
+    assert (search.searches, search.searched_rows, len(search)) == (0, 0, 0)

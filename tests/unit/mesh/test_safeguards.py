@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from eddyline.errors import EddylineError
-from eddyline.mesh import Mesh, MeshOptions, RowClass, TrainingSet, annealing, find_mesh, starts
+from eddyline.mesh import (
+    Mesh,
+    MeshOptions,
+    RowClass,
+    TrainingSet,
+    annealing,
+    find_mesh,
+    routes,
+    starts,
+)
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.cost import MeshProblem, Overheads, Solution
 from eddyline.mesh.iterative import iterative_improvement
@@ -383,3 +392,20 @@ def test_a_settled_mesh_has_the_operators_of_uncertain_steps_in_the_order_found(
     assert [own.route for own in mesh.settled().classes] == [(2, 1, 0), (0, 1, 2)]
     assert mesh.uncertain_words(["a", "b", "c"]) == ["b|a"]
     assert mesh.settled().uncertain_words(["a", "b", "c"]) == []
+
+
+# --- routes ----------------------------------------------------------------------------------
+
+
+def test_dynamic_programming_ends_at_ten_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+    for name in ("best_ordering", "static_greedy"):
+        monkeypatch.setattr(routes, name, lambda drops, cost_us, name=name: used.append(name))
+    for operators in (10, 11):
+        routes.by_dynamic_programming(np.zeros((5, operators), dtype=bool), np.ones(operators))
+    assert used == ["best_ordering", "static_greedy"]
+
+
+def test_no_rows_leave_the_operators_as_written() -> None:
+    none = np.zeros((0, 3), dtype=bool)
+    assert routes.by_rank(none, np.ones(3)) == (0, 1, 2)

@@ -129,3 +129,26 @@ def test_whole_numbers_of_every_range_are_classified_by_value(kind, values):
     assert tree.classify({"x": column}).tolist() == expected
     with_null = pa.array([*values, None], kind)
     assert tree.classify({"x": with_null}).tolist() == [*expected, 1]
+
+
+def test_two_attributes_with_values_are_both_tested() -> None:
+    tree = Tree(
+        Node(
+            0,
+            Split("kind", values=("a",)),
+            Node(0, Split("site", values=("x",)), Node(0), Node(1)),
+            Node(2),
+        ),
+        {"kind": ("a", "b"), "site": ("x", "y")},
+    )
+    columns = {"kind": pa.array(["a", "a", "b", "a"]), "site": pa.array(["x", "y", "x", "new"])}
+    assert tree.classify(columns).tolist() == [0, 1, 2, UNKNOWN]
+
+
+def test_values_are_divided_by_their_rate_not_by_how_many_rows_they_have() -> None:
+    """Few rows of a are of class 1, most of b, and nearly all of the rare c."""
+    kinds = np.repeat(["a", "b", "c"], [300, 60, 20])
+    labels = np.concatenate([np.arange(300) % 10 == 0, np.arange(60) % 6 != 0, np.ones(20)])
+    training = TrainingSet({"kind": pa.array(kinds)}, np.zeros((380, 2), dtype=bool), [1.0, 1.0])
+    tree, *_ = grow_tree(training, labels.astype(int), depth_max=1)
+    assert tree.classify({"kind": pa.array(["a", "b", "c"])}).tolist() == [0, 1, 1]

@@ -16,8 +16,7 @@ _COLUMNS = ["date", "time", "epoch", "mote_id", "temperature", "humidity", "ligh
 
 def read_lab(folder: pathlib.Path) -> pd.DataFrame:
     """Return the readings in the order they were taken, without impossible ones."""
-    nested = folder / "intel_lab"
-    base = nested if nested.is_dir() else folder
+    base = _base(folder)
     paths = [p for p in sorted(base.iterdir()) if p.is_file() and p.name.startswith("data")]
     if not paths:
         raise EddylineError(
@@ -32,6 +31,19 @@ def read_lab(folder: pathlib.Path) -> pd.DataFrame:
     lab["minute"], lab["second"] = when.dt.minute, when.dt.second
     lab["mote_id"] = lab.mote_id.astype(np.int64)
     return lab.iloc[np.argsort(when.to_numpy(), kind="stable")].reset_index(drop=True)
+
+
+def read_places(folder: pathlib.Path) -> pd.DataFrame:
+    """Return where each mote is, in metres: columns `mote_id`, `x` and `y`."""
+    path = _base(folder) / "mote_locs.txt"
+    if not path.is_file():
+        raise EddylineError(f"no file named {path.name} in {path.parent}: the places of the motes")
+    return pd.read_csv(path, sep=" ", header=None, names=["mote_id", "x", "y"])
+
+
+def _base(folder: pathlib.Path) -> pathlib.Path:
+    nested = folder / "intel_lab"
+    return nested if nested.is_dir() else folder
 
 
 def random_query(rng: np.random.Generator, lab: pd.DataFrame) -> dict[str, tuple[float, float]]:

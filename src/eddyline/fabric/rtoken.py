@@ -107,18 +107,3 @@ class RToken:
         """Pass on what the operator did, if the route has a lottery wheel."""
         if self._wheel is not None:
             self._wheel.feed_back(operator, seen, dropped, cost_us)
-
-
-def certain(route: Route) -> tuple[int, ...]:
-    """Return one order that the route allows: uncertain steps as they are written.
-
-    Examples
-    --------
-    >>> certain((2, (3, 1), 0))
-    (2, 3, 1, 0)
-
-    """
-    order: list[int] = []
-    for step in route:
-        order.extend((step,) if isinstance(step, int) else step)
-    return tuple(order)

@@ -104,7 +104,10 @@ class ClassFinder:
         """Whether rows would save enough if every training tuple had the best order for it."""
         options, every = self._options, tuple(range(len(condensed.tuples)))
         problem = MeshProblem(
-            training, condensed.tuples, ROUTE_FINDERS[options.routes], options.overheads
+            training,
+            condensed.tuples,
+            ROUTE_FINDERS[options.routes],
+            options.overheads or Overheads(),
         )
         single_us = problem.route_of(every)[1] / training.rows
         return bool(problem.bound_us(every) < (1.0 - options.gain_min) * single_us)

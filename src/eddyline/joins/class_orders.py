@@ -16,8 +16,7 @@ from eddyline.arrays import IntArray
 from eddyline.fabric.tactics.classes import UNCLASSIFIED, ClassesInUse
 from eddyline.joins.probe_order import ProbeOrder
 from eddyline.journal.events import Names
-from eddyline.mesh import Mesh
-from eddyline.mesh.mesh import Route
+from eddyline.mesh import Mesh, flat_route
 from eddyline.operators import Batch
 
 
@@ -68,6 +67,7 @@ class ClassOrders:
         self.mesh = mesh
         self._default = default
         self._names = names
+        # What is uncertain, the policy of the class decides.
         routes = [] if mesh is None else [flat_route(own.route) for own in mesh.classes]
         self._orders = [default.branch(route) for route in routes]
         positions = {name: position for position, name in enumerate(attributes)}
@@ -100,17 +100,3 @@ class ClassOrders:
         assert self.mesh is not None
         paths = [" and ".join(path) for leaf, path in self.mesh.tree.paths() if leaf == label]
         return " or ".join(paths)
-
-
-def flat_route(route: Route) -> tuple[int, ...]:
-    """Return a route without uncertain steps: what is uncertain, the policy decides.
-
-    Examples
-    --------
-    >>> flat_route((2, (0, 1)))
-    (2, 0, 1)
-
-    """
-    return tuple(
-        number for step in route for number in (step if isinstance(step, tuple) else (step,))
-    )

@@ -8,13 +8,13 @@ Nehme et al., Multi-route query processing and optimization, 2013, section 4.5, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from eddyline.arrays import FloatArray, IntArray
 from eddyline.mesh.routes import RouteFinder, by_dynamic_programming
-from eddyline.mesh.training import TrainingSet
+from eddyline.mesh.training import BinnedAttribute, TrainingSet
 from eddyline.mesh.tree import Tree, grow_tree
 from eddyline.ordering.static import ordering_cost
 
@@ -49,13 +49,13 @@ class Solution:
     partition
         For each training tuple the number of its group.
     tree
-        The classifier; its labels are groups.
+        The classifier; its labels are positions in `routes`.
     routes
-        The route of each group.
+        The different routes of the groups.
     shares
-        The share of the rows that the classifier sends to each group.
+        The share of the rows that the classifier sends along each route.
     route_us
-        What a row costs along each group's route, on the rows that the classifier sends there.
+        What a row costs along each route, on the rows that the classifier sends there.
     cost_us
         What a row costs altogether (equation 2).
     """
@@ -126,6 +126,11 @@ class MeshProblem:
             self._routes[group] = route, ordering_cost(route, drops, cost_us) * len(rows)
         return self._routes[group]
 
+    @property
+    def testable(self) -> list[BinnedAttribute]:
+        """The attributes that the classifier may test."""
+        return self._testable.attributes
+
     def alike(self) -> IntArray:
         """Return a number for each row: rows with the same one go to the same leaf of any tree."""
         if not self._testable.attributes:
@@ -146,15 +151,20 @@ class MeshProblem:
         return float(spent_us) + routes * self.overheads.route_us + tests_us
 
     def evaluate(self, partition: Partition) -> Solution:
-        """Return the mesh of a partition: routes, classifier, cost."""
-        partition = self._merged(partition)
-        if partition not in self._solutions:
-            self._solutions[partition] = self._build(partition)
-            self.explored += 1
-        return self._solutions[partition]
+        """Return the mesh of a partition: routes, classifier, cost.
 
-    def _merged(self, partition: Partition) -> Partition:
-        """Number the groups as they appear, and put groups with the same route together."""
+        Groups with the same route are one class of the mesh, as rows with the same route travel
+        together. The solution keeps the partition as it is, so that a search goes on from there.
+        """
+        merged = self.merged(partition)
+        if merged not in self._solutions:
+            self._solutions[merged] = self._build(merged)
+            self.explored += 1
+        solution = self._solutions[merged]
+        return solution if partition == merged else replace(solution, partition=partition)
+
+    def merged(self, partition: Partition) -> Partition:
+        """Return the partition with groups that have the same route put together."""
         by_route: dict[tuple[int, ...], int] = {}
         numbers: dict[int, int] = {}
         for group in dict.fromkeys(partition):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,19 @@ class Mesh:
             for label, path in self.tree.paths()
         ]
 
+    def uncertain_words(self, names: Sequence[str]) -> list[str]:
+        """Return the uncertain steps of the routes as text, each once."""
+        steps = [s for own in self.classes for s in own.route if isinstance(s, tuple)]
+        return list(dict.fromkeys(route_words((step,), names) for step in steps))
+
+    def settled(self) -> Mesh:
+        """Return the mesh without uncertain steps, for a plane that cannot choose on the way.
+
+        The operators of a step stay in the order that was the cheapest on the sample.
+        """
+        classes = tuple(replace(own, route=flat_route(own.route)) for own in self.classes)
+        return replace(self, classes=classes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
         return {
@@ -133,6 +146,20 @@ class Mesh:
             for c in plain["classes"]
         )
         return cls(Tree.from_dict(plain["tree"]), classes, plain["overhead_us"])
+
+
+def flat_route(route: Route) -> tuple[int, ...]:
+    """Return a route with the operators of uncertain steps in the order they are written.
+
+    Examples
+    --------
+    >>> flat_route((2, (3, 1), 0))
+    (2, 3, 1, 0)
+
+    """
+    return tuple(
+        number for step in route for number in ((step,) if isinstance(step, int) else step)
+    )
 
 
 def route_words(route: Route, names: Sequence[str]) -> str:

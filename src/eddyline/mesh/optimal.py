@@ -14,17 +14,26 @@ import numpy as np
 from eddyline.arrays import FloatArray
 from eddyline.errors import EddylineError
 from eddyline.mesh.cost import MeshProblem, Partition, Solution, row_costs
+from eddyline.mesh.stop import Stop
 
 TUPLES_MAX = 12  # 4.2 million partitions
+BOUNDS_SHARE = 0.5  # of the time, for bounds; the rest is for growing classifiers
 
 
-def optimal(problem: MeshProblem) -> Solution:
-    """Return the cheapest mesh.
+def optimal(problem: MeshProblem, stop: Stop | None = None) -> Solution:
+    """Return the cheapest mesh, or the best found when time is up.
 
     The number of partitions is a Bell number, so this is for small training sets. Not every
     classifier has to be grown: none can do better than to send each set of rows that it cannot
     tell apart along the cheapest of the partition's routes. Partitions are looked at in the order
     of that bound, until it exceeds the best mesh.
+
+    Parameters
+    ----------
+    problem
+        The training tuples.
+    stop
+        Only its time limit is used; None: no limit.
 
     Examples
     --------
@@ -44,16 +53,26 @@ def optimal(problem: MeshProblem) -> Solution:
             f"Opt-QM looks at every partition of the training tuples: {tuples} are too many, "
             f"at most {TUPLES_MAX}; condense the sample further or use another search"
         )
+    stop = stop or Stop()
     bound = _Bound(problem)
-    bounded = sorted((bound.of(p), p) for p in partitions(tuples))
-    best: Solution | None = None
-    for bound_us, partition in bounded:
-        if best is not None and bound_us >= best.cost_us:
+    best = problem.evaluate((0,) * tuples)
+    bounded = []
+    is_cut = False
+    for partition in partitions(tuples):
+        if stop.is_past(BOUNDS_SHARE):
+            is_cut = True
+            break
+        bounded.append((bound.of(partition), partition))
+    for bound_us, partition in sorted(bounded):
+        if bound_us >= best.cost_us:
+            break
+        if stop.is_out_of_time:
+            is_cut = True
             break
         solution = problem.evaluate(partition)
-        if best is None or solution.cost_us < best.cost_us:
+        if solution.cost_us < best.cost_us:
             best = solution
-    assert best is not None
+    stop.reason = "time" if is_cut else "all partitions"
     return best
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from eddyline.arrays import BoolArray, FloatArray
 from eddyline.mesh.annealing import simulated_annealing
 from eddyline.mesh.condense import condense
-from eddyline.mesh.cost import MeshProblem, Solution, row_costs
+from eddyline.mesh.cost import MeshProblem, Overheads, Solution, row_costs
 from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.mesh import Mesh, RowClass, with_uncertainty
 from eddyline.mesh.optimal import optimal
@@ -30,6 +30,7 @@ from eddyline.ordering.static import ordering_cost, reach_counts
 Progress = Callable[[int, float], None]
 
 ROWS_MIN = 24
+TEMPERATURES = 6  # of simulated annealing, for each iteration of iterative improvement
 
 
 @dataclass(frozen=True)
@@ -88,22 +89,26 @@ def search_solution(
         training,
         condensed.tuples,
         ROUTE_FINDERS[options.routes],
-        options.overheads,
+        options.overheads or Overheads(),
         options.depth_max,
         condensed.attributes,
     )
     if options.search == "sa":
-        temperatures = 6 * options.iterations_max
-        stop = Stop(temperatures, temperatures, options.seconds_max, progress)
+        stop = _stop_of(options, progress, TEMPERATURES)
         solution = simulated_annealing(problem, start, stop, rng)
+    elif options.search == "opt":
+        stop = _stop_of(options, progress)
+        solution = optimal(problem, stop)
     else:
-        stop = Stop(options.iterations_max, options.iterations_max, options.seconds_max, progress)
-        if options.search == "opt":
-            solution = optimal(problem)
-            stop.reason = "all partitions"
-        else:
-            solution = iterative_improvement(problem, start, stop, rng)
+        stop = _stop_of(options, progress)
+        solution = iterative_improvement(problem, start, stop, rng)
     return solution, problem, stop
+
+
+def _stop_of(options: MeshOptions, progress: Progress | None, factor: int = 1) -> Stop:
+    iterations_max = factor * options.iterations_max
+    plateau_max = options.plateau_max and factor * options.plateau_max
+    return Stop(iterations_max, plateau_max, options.seconds_max, progress)
 
 
 def find_mesh(
@@ -153,7 +158,7 @@ def find_mesh(
     fitted, judged = training.subset(shuffled[held_back:]), training.subset(shuffled[:held_back])
     tried, tried_problem, tried_stop = search_solution(fitted, options, rng, progress, current)
     single = tried_problem.route_of(tuple(range(len(tried_problem.tuples))))[0]
-    overhead_us = len(tried.routes) * options.overheads.route_us
+    overhead_us = len(tried.routes) * tried_problem.overheads.route_us
     saved_us = row_costs(judged, single) - _row_costs_in(judged, tried, single) - overhead_us
     single_us = float(row_costs(judged, single).mean())
     saving_us = float(saved_us.mean())
@@ -171,7 +176,7 @@ def find_mesh(
         )
     solution, problem, stop = search_solution(training, options, rng, progress, current)
     return SearchResult(
-        _to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
+        to_mesh(training, solution, problem) if len(solution.tree.labels) > 1 else None,
         tried_problem.explored + problem.explored,
         tried_stop.seconds + stop.seconds,
         stop.reason,
@@ -181,7 +186,8 @@ def find_mesh(
     )
 
 
-def _to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) -> Mesh:
+def to_mesh(training: TrainingSet, solution: Solution, problem: MeshProblem) -> Mesh:
+    """Return a solution of the search as a mesh, with what its rows are expected to cost."""
     single = problem.route_of(tuple(range(len(problem.tuples))))[0]
     predicted = solution.tree.classify(training.columns)
     classes = []

@@ -23,12 +23,13 @@ extreme-n (0, 1, 2, 3)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from eddyline.arrays import IntArray
+from eddyline.arrays import FloatArray, IntArray
 from eddyline.mesh.cost import MeshProblem, Partition
+from eddyline.mesh.training import BinnedAttribute
 
 SIMILAR = 0.25
 RANDOM_PICKS = 10
@@ -39,26 +40,33 @@ Start = Callable[[MeshProblem, np.random.Generator], Partition]
 def content_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
     """Group training tuples whose attributes have similar values.
 
-    A tuple joins the first group whose leader (its first tuple) differs from it, in every
-    attribute, by less than a quarter of the attribute's domain.
+    A tuple joins the first group whose leader (its first tuple) is similar in every attribute that
+    the classifier may test. Numbers and times are similar if they lie less than a quarter of the
+    attribute's domain apart; texts and other values if less than a quarter of the rows would have
+    to change their value for the tuples to have the same ones.
     """
-    places = np.array(
-        [
-            [a.codes[rows].mean() / max(a.bins - 1, 1) for a in problem.training.attributes]
-            for rows in problem.tuples
-        ]
-    ).reshape(len(problem.tuples), -1)
+    contents = [_content_of(attribute, problem.tuples) for attribute in problem.testable]
     leaders: list[int] = []
     partition = []
-    for number, place in enumerate(places):
+    for number in range(len(problem.tuples)):
         for group, leader in enumerate(leaders):
-            if np.all(np.abs(place - places[leader]) < SIMILAR):
+            distances = (np.abs(own[number] - own[leader]).sum() for own in contents)
+            if all(distance < SIMILAR for distance in distances):
                 partition.append(group)
                 break
         else:
             partition.append(len(leaders))
             leaders.append(number)
     return tuple(partition)
+
+
+def _content_of(attribute: BinnedAttribute, tuples: Sequence[IntArray]) -> FloatArray:
+    """Return a row of numbers for each tuple; the sum of their differences is the distance."""
+    if attribute.has_magnitude:
+        ranks = attribute.ranks() / max(attribute.bins - 1, 1)
+        return np.array([[ranks[attribute.codes[rows]].mean()] for rows in tuples])
+    counts = [np.bincount(attribute.codes[rows], minlength=attribute.bins) for rows in tuples]
+    return np.array([own / (2.0 * own.sum()) for own in counts])
 
 
 def route_driven(problem: MeshProblem, rng: np.random.Generator) -> Partition:
@@ -109,7 +117,11 @@ def extreme_1(problem: MeshProblem, rng: np.random.Generator) -> Partition:
 
 
 def extreme_n(problem: MeshProblem, rng: np.random.Generator) -> Partition:
-    """A route for each training tuple."""
+    """A group for each training tuple.
+
+    Its mesh costs what that of the route-driven start costs, since rows with the same route travel
+    together; but a search goes on from groups of one tuple each.
+    """
     return tuple(range(len(problem.tuples)))
 
 

@@ -16,7 +16,7 @@ class Stop:
     iterations_max
         Of the outer loop of a search.
     plateau_max
-        Iterations without an improvement.
+        Iterations in a row without an improvement. None: no limit.
     seconds_max
         Time budget. None: no limit.
     progress
@@ -34,7 +34,7 @@ class Stop:
     """
 
     iterations_max: int = 3
-    plateau_max: int = 3
+    plateau_max: int | None = None
     seconds_max: float | None = None
     progress: Callable[[int, float], None] | None = None
     iterations: int = 0
@@ -51,7 +51,11 @@ class Stop:
     @property
     def is_out_of_time(self) -> bool:
         """Whether the time budget is used up."""
-        return self.seconds_max is not None and self.seconds >= self.seconds_max
+        return self.is_past(1.0)
+
+    def is_past(self, share: float) -> bool:
+        """Whether a share of the time budget is used up."""
+        return self.seconds_max is not None and self.seconds >= share * self.seconds_max
 
     @property
     def is_met(self) -> bool:
@@ -60,7 +64,7 @@ class Stop:
             self.reason = "time"
         elif self.iterations >= self.iterations_max:
             self.reason = "iterations"
-        elif self._since_best >= self.plateau_max:
+        elif self.plateau_max is not None and self._since_best >= self.plateau_max:
             self.reason = "plateau"
         return bool(self.reason)
 

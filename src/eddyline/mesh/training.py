@@ -49,6 +49,7 @@ class BinnedAttribute:
     def __init__(self, name: str, values: pa.Array) -> None:
         self.name = name
         self.is_ordered = not is_discrete(values)
+        self._is_integer = pa.types.is_integer(values.type)
         self.bounds: list[Any]
         self.codes: IntArray
         if self.is_ordered:
@@ -60,6 +61,19 @@ class BinnedAttribute:
             self.codes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
             self.null_code = len(self.bounds)
         self.bins = self.null_code + 1
+
+    @property
+    def has_magnitude(self) -> bool:
+        """Whether values can be near to each other: numbers, dates and timestamps."""
+        return self.is_ordered or self._is_integer
+
+    def ranks(self) -> IntArray:
+        """Return the position of each bin in the order of values; NULL is last."""
+        ranks = np.arange(self.bins)
+        if not self.is_ordered:
+            by_value = sorted(range(len(self.bounds)), key=self.bounds.__getitem__)
+            ranks[by_value] = np.arange(len(by_value))
+        return ranks
 
     def _cut(self, values: pa.Array) -> None:
         known = values.drop_null()

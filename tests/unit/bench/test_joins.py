@@ -90,9 +90,18 @@ def test_a_mesh_is_timed_against_a_single_plan_and_eddies() -> None:
     assert sum(metric.startswith("fig 10 b") for metric in results) == 8
     overheads = [r.value for metric, r in results.items() if metric.startswith("fig 10 c")]
     assert all(0 < share < 100 for share in overheads)
+    for name in ("skewed (Poisson)", "uniform"):
+        probes = {
+            variant: value_of(results, f"fig 10: {name}: probes of a row, {variant}")
+            for variant in ("mesh", "single plan", "eddy, batches", "eddy, row by row")
+        }
+        assert all(1 <= each <= 9 for each in probes.values())
+        assert probes["eddy, batches"] < 1.3 * probes["single plan"]
 
 
 def test_results_are_counted_over_time() -> None:
     results = results_of("produced")
-    assert len(results) == 6
+    assert len(results) == 12
     assert all(result.value > 0 for result in results.values())
+    by_work = [r.value for metric, r in results.items() if "of the comparisons" in metric]
+    assert len(by_work) == 6

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from eddyline.mesh.cut import best_cut, variance_impurity
 from eddyline.mesh.split import Split
-from eddyline.mesh.training import TrainingSet
+from eddyline.mesh.training import BinnedAttribute, TrainingSet
 from eddyline.mesh.tree import UNKNOWN, Node, Tree, grow_tree
 
 
@@ -129,3 +130,27 @@ def test_whole_numbers_of_every_range_are_classified_by_value(kind, values):
     assert tree.classify({"x": column}).tolist() == expected
     with_null = pa.array([*values, None], kind)
     assert tree.classify({"x": with_null}).tolist() == [*expected, 1]
+
+
+def test_two_attributes_with_values_are_both_tested() -> None:
+    tree = Tree(
+        Node(
+            0,
+            Split("kind", values=("a",)),
+            Node(0, Split("site", values=("x",)), Node(0), Node(1)),
+            Node(2),
+        ),
+        {"kind": ("a", "b"), "site": ("x", "y")},
+    )
+    columns = {"kind": pa.array(["a", "a", "b", "a"]), "site": pa.array(["x", "y", "x", "new"])}
+    assert tree.classify(columns).tolist() == [0, 1, 2, UNKNOWN]
+
+
+def test_values_are_divided_by_their_rate_not_by_how_many_rows_they_have() -> None:
+    kinds = np.repeat(["p", "q", "r"], [300, 20, 40])
+    rates = [np.arange(300) < 30, np.arange(20) < 18, np.arange(40) < 6]  # 0.1, 0.9 and 0.15
+    targets = np.concatenate(rates).astype(float)[:, None]
+    attribute = BinnedAttribute("kind", pa.array(kinds))
+    cut = best_cut([attribute], np.arange(360), targets, variance_impurity, leaf_rows_min=4)
+    assert cut is not None
+    assert set(cut.split.values or ()) in ({"q"}, {"p", "r"})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from eddyline.arrays import FloatArray, IntArray, Rows
 from eddyline.fabric.operator_array import OperatorArray, RouteTrace
 from eddyline.fabric.rtoken import RToken, Wheel
 from eddyline.journal.events import DriftDetected, Names
-from eddyline.mesh import Mesh
+from eddyline.mesh import Mesh, MeshOptions
 from eddyline.operators import Batch
 from eddyline.profile import CusumDetector
 
@@ -33,13 +34,22 @@ class ClassesInUse:
         Number of predicates.
     seed
         Of the lottery wheels of uncertain routes.
+    options
+        Has the smallest ruster, and whether rows that arrive together are of one class. None: the
+        defaults.
 
     """
 
     def __init__(
-        self, mesh: Mesh | None, attributes: Mapping[str, int], predicates: int, seed: int
+        self,
+        mesh: Mesh | None,
+        attributes: Mapping[str, int],
+        predicates: int,
+        seed: int,
+        options: MeshOptions | None = None,
     ) -> None:
         self.mesh = mesh
+        self._options = options or MeshOptions()
         classes = 0 if mesh is None else len(mesh.classes)
         #: Rows of each class, and evaluations of each predicate; the default route is the last.
         self.rows: IntArray = np.zeros(classes + 1, dtype=np.int64)
@@ -69,9 +79,8 @@ class ClassesInUse:
         mesh = self.mesh
         if mesh is None:
             return [(UNCLASSIFIED, rows)]
-        columns = {name: batch.arrow(self._attributes[name], rows) for name in mesh.tree.attributes}
-        labels = mesh.classify(columns)
-        rows_min = min(RUSTER_ROWS_MIN, len(labels) // 16)
+        labels = self._classify(mesh, batch, rows)
+        rows_min = self._options.ruster_rows_min or min(RUSTER_ROWS_MIN, len(labels) // 16)
         unclassified, *counts = np.bincount(labels + 1, minlength=len(mesh.classes) + 1).tolist()
         self._unclassified_rows += unclassified
         large = [label for label, count in enumerate(counts) if count and count >= rows_min]
@@ -92,6 +101,19 @@ class ClassesInUse:
             own = (labels == label).nonzero()[0]
             groups.append((label, own if rows is None else rows[own]))
         return groups
+
+    def _classify(self, mesh: Mesh, batch: Batch, rows: Rows | None) -> IntArray:
+        """Return the class of each row, or of the first row of its window for all of them."""
+        window_rows = self._options.correlated_rows
+        if window_rows is None:
+            return mesh.classify(self._columns(mesh, batch, rows))
+        numbers = np.arange(batch.rows) if rows is None else rows
+        _, first, window = np.unique(numbers // window_rows, return_index=True, return_inverse=True)
+        labels: IntArray = mesh.classify(self._columns(mesh, batch, numbers[first]))[window]
+        return labels
+
+    def _columns(self, mesh: Mesh, batch: Batch, rows: Rows | None) -> dict[str, pa.Array]:
+        return {name: batch.arrow(self._attributes[name], rows) for name in mesh.tree.attributes}
 
     def token(self, label: int) -> RToken:
         """Return the route of a class, with its lottery wheel if a step is uncertain."""
@@ -116,9 +138,7 @@ class ClassesInUse:
             share = self._unclassified_rows / (UNCLASSIFIED_SHARE_MAX * rows)
             self._unclassified_detector.update(share - 1.0, weight=rows)
             if self._unclassified_detector.detected:
-                return DriftDetected(
-                    row_class="too many rows have values that no class was learnt from"
-                )
+                return DriftDetected(row_class=UNKNOWN_VALUES)
         cost_us = array.cost_us()
         for label, trace in self._chunk:
             if label == UNCLASSIFIED or trace.entered_count == 0:

@@ -97,10 +97,11 @@ class MeshTactic:
     ) -> None:
         self.default = SingleOrder(context, policy)
         self.class_search = ClassSearch(attributes, options, seed)
-        self.classes = ClassesInUse(None, self.class_search.attributes, len(context.array), seed)
         self._context = context
         self._array = context.array
+        self._options = options
         self._seed = seed
+        self.classes = self._classes_of(None)
         self._trial: SplitTrial | None = None
         self._tried = self.classes
         self._schedule = SearchSchedule(context)
@@ -243,25 +244,26 @@ class MeshTactic:
 
     def _decide(self, trial: SplitTrial) -> None:
         """Keep the better of two ways to route."""
-        verdict = trial.verdict(self._array.cost_us())
+        verdict, tried = trial.verdict(self._array.cost_us()), self._tried.mesh
         self._end_trial(verdict)
         self._schedule.note_trial(verdict == "kept")
         if verdict == "kept":
-            self._adopt(self._tried.mesh)
+            self._adopt(tried)
 
     def _end_trial(self, verdict: Verdict) -> None:
         if self._trial is not None:
             self._context.write(self._trial.ended(verdict, self._array.cost_us()))
-        self._trial = None
+        self._trial, self._tried = None, self.classes
 
     def _adopt(self, mesh: Mesh | None) -> None:
         """Route by a mesh from now on, or by one order."""
         self.default.end_trial("interrupted")
-        self.classes = self._classes_of(mesh)
+        self.classes = self._tried = self._classes_of(mesh)
         self.default.reset_drift()
 
     def _classes_of(self, mesh: Mesh | None) -> ClassesInUse:
-        return ClassesInUse(mesh, self.class_search.attributes, len(self._array), self._seed)
+        attributes = self.class_search.attributes
+        return ClassesInUse(mesh, attributes, len(self._array), self._seed, self._options)
 
     # --- knowledge ---------------------------------------------------------------------------
 
@@ -271,8 +273,9 @@ class MeshTactic:
         self.class_search.add(batch, np.arange(batch.rows), drops)
         self._search(None, progress)
         if self._trial is not None:  # trusted without a trial: its rows are the training set
-            self._trial = None
-            self._adopt(self._tried.mesh)
+            tried = self._tried.mesh
+            self._trial, self._tried = None, self.classes
+            self._adopt(tried)
 
     def snapshot(self) -> MeshKnowledge:
         """Return the mesh, what its classes cost, and what is known of the default route."""

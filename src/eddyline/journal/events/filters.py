@@ -237,15 +237,21 @@ class ClassesFound(_ClassSearch):
     ----------
     classes
         In words: which rows, and their route.
+    settled
+        Native conditions whose order made no clear difference on the sample. Spark cannot choose
+        among them row by row, so they keep the order that was the cheapest there.
 
     """
 
     _changes_routes = True
     classes: Names
+    settled: Names = ()
 
     def sentence(self) -> str:
         """Return the event as one line for people."""
-        return f"found classes: {' | '.join(self.classes)}  {self._numbers()}"
+        fixed = f"; order fixed where it made no difference: {', '.join(self.settled)}"
+        classes = " | ".join(self.classes) + (fixed if self.settled else "")
+        return f"found classes: {classes}  {self._numbers()}"
 
 
 @dataclass(frozen=True, kw_only=True)

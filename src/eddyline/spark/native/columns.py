@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from eddyline.fabric.rtoken import certain
 from eddyline.mesh import Mesh
+from eddyline.mesh.mesh import Route
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node
 
@@ -28,7 +28,10 @@ def mesh_to_column(
     attributes: Mapping[str, Column],
     default: Sequence[int],
 ) -> Column:
-    """Return a mesh as one condition; rows unlike all in the sample take the default order."""
+    """Return a mesh as one condition; rows unlike all in the sample take the default order.
+
+    Its routes must not have uncertain steps (`Mesh.settled`): a Column cannot choose on the way.
+    """
     routed = _node_to_column(mesh.tree.root, mesh, conditions, attributes)
     for name, values in mesh.tree.known.items():
         column = attributes[name]
@@ -37,11 +40,10 @@ def mesh_to_column(
     return routed
 
 
-def route_to_column(route: Sequence[Any], conditions: Sequence[Column]) -> Column:
+def route_to_column(route: Sequence[int], conditions: Sequence[Column]) -> Column:
     """Return a route as nested conditionals, which no optimizer reorders."""
-    order = certain(tuple(route))
-    chained = F.coalesce(conditions[order[-1]], F.lit(False))
-    for number in reversed(order[:-1]):
+    chained = F.coalesce(conditions[route[-1]], F.lit(False))
+    for number in reversed(route[:-1]):
         chained = F.when(conditions[number], chained).otherwise(F.lit(False))
     return chained
 
@@ -50,11 +52,18 @@ def _node_to_column(
     node: Node, mesh: Mesh, conditions: Sequence[Column], attributes: Mapping[str, Column]
 ) -> Column:
     if node.split is None or node.left is None or node.right is None:
-        return route_to_column(mesh.classes[node.label].route, conditions)
+        return route_to_column(_certain(mesh.classes[node.label].route), conditions)
     return F.when(
         split_to_column(node.split, attributes[node.split.attribute]),
         _node_to_column(node.left, mesh, conditions, attributes),
     ).otherwise(_node_to_column(node.right, mesh, conditions, attributes))
+
+
+def _certain(route: Route) -> list[int]:
+    order = [step for step in route if isinstance(step, int)]
+    if len(order) < len(route):
+        raise ValueError(f"route {route} has uncertain steps, which a Column cannot choose among")
+    return order
 
 
 def split_to_column(split: Split, column: Column) -> Column:

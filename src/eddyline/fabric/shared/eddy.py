@@ -144,7 +144,7 @@ class SharedEddy:
 
     def run(self, batch: Batch) -> Matches:
         """Find the matches of all queries among the rows of a batch."""
-        chunk_rows = max(CHUNK_ROWS_MIN, CHUNK_WORDS // self._queries.words)
+        chunk_rows = max(CHUNK_ROWS_MIN, CHUNK_WORDS // self._row_words())
         parts = []
         for first in range(0, batch.rows, chunk_rows):
             rows = np.arange(first, min(first + chunk_rows, batch.rows))
@@ -152,6 +152,11 @@ class SharedEddy:
         if not parts:
             return Matches.none()
         return parts[0] if len(parts) == 1 else Matches.concat(parts)
+
+    def _row_words(self) -> int:
+        """Return the number of words that the bitmaps of a row have, clauses included."""
+        clause_words = self._queries.clause_words if self._queries.clause_slots else 0
+        return self._queries.words + clause_words
 
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""

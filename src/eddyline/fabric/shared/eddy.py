@@ -184,13 +184,16 @@ class SharedEddy:
                 self._work[operator.name] = (visits + len(visitors), busy_us + elapsed_us)
             lineage.mark_done(number)
             incomplete = incomplete_after[number]
-            if incomplete is None:  # the last operator passes what some query matches
+            if incomplete is None or (is_evidence and not operator.is_predicate):
+                # What some of its own queries still want: the same at every place of the order.
                 seen[number] = len(visitors)
-                matching = overlap(lineage.interested[visitors], operator.users)
-                passed[number] = np.count_nonzero(matching)
+                wanted = overlap(lineage.interested[visitors], operator.users)
+                passed[number] = np.count_nonzero(wanted)
+            if incomplete is None:
                 break
             on_the_way = visit_filter.after(on_the_way, lineage.interested, incomplete)
-            if is_evidence:  # else rows may have been taken that no query needed it for
+            if is_evidence and operator.is_predicate:
+                # What is routed on: predicates are dear, and only save visits if rows end there.
                 seen[number] = len(visitors)
                 passed[number] = np.count_nonzero(is_in(visitors, on_the_way, len(rows)))
             if not len(on_the_way):

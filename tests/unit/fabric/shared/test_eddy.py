@@ -323,8 +323,7 @@ def shares_of(eddy: SharedEddy) -> dict[str, float]:
     return dict(zip([o.name for o in eddy.operators], eddy.policy.shares().tolist(), strict=True))
 
 
-def test_a_predicate_earns_no_tickets_by_rows_that_others_still_need() -> None:
-    """Else it would come before the comparisons that spare it most rows."""
+def test_a_predicate_of_two_queries_is_called_on_rows_that_their_comparisons_leave() -> None:
     calls: list[int] = []
     eddy = SharedEddy(DOMAINS, seed=0)
     never = RowPredicate("never", (0,), lambda a: bool(calls.append(1)))

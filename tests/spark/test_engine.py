@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 import random
 from collections import Counter
@@ -277,6 +278,28 @@ def test_what_workers_learn_is_in_the_plan_of_later_micro_batches(engine: Any, f
     (stream,) = engine._planner._last[1].eddies.streams
     assert set(stream.learnt) == {"id", "a"}
     assert stream.learnt["id"].cost_us > 0
+
+
+def test_python_functions_are_called_on_rows_that_comparisons_leave(
+    engine: Any, feed: Feed, tmp_path: pathlib.Path
+) -> None:
+    """In the first micro-batch too, in which no worker has learnt anything."""
+    calls = str(tmp_path / "calls")
+
+    def counted(id: int) -> bool:
+        with open(calls, "ab") as file:
+            file.write(b".")
+        return id % 2 == 0
+
+    engine.function("counted", counted)
+    for n in range(10):
+        engine.query(f"q{n}", f"SELECT id FROM events WHERE counted(id) AND id < {20 + n}")
+    engine.query("all", "SELECT id FROM events WHERE id >= 0")
+    for first in (0, 1_000):  # 29 rows of the first thousand qualify
+        feed.put(random_sql.rows(random.Random(0), 1_000, first))
+        engine.start("available now").process_all_available()
+    assert engine.queries()["q9"].matched == 15
+    assert 29 <= os.path.getsize(calls) <= 1.1 * 29
 
 
 class Raising(el.Policy):

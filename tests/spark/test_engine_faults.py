@@ -51,6 +51,9 @@ PROTECTED = {
     # Spark's optimizer takes the common part out of the OR, and a filter evaluates it first.
     "common": "SELECT id FROM s WHERE (CAST(v AS INT) > 5 AND k = 'num') OR (k = 'num' AND a = 9)",
     "late": "SELECT id FROM s WHERE CAST(v AS INT) > 5 AND k = 'num'",
+    # A filter of Spark begins with v IS NOT NULL, which the last comparison implies.
+    "inferred": "SELECT id FROM s WHERE id IN (102, 103, 105) AND "
+    "coalesce(try_cast(v AS INT), 10 / a) > 3 AND v > 5",
     # Spark casts only where the function answers false.
     "alternative": "SELECT id FROM s WHERE id IN (101, 102, 103) AND "
     "(odd(id) OR CAST(v AS INT) > 5)",
@@ -60,6 +63,7 @@ ROWS = [
     (102, "num", "7", 0, 1, [9], {"x": 5}, "2024-01-31"),
     (103, "num", "3", None, 1, [9], {"x": 5}, "2024-01-31"),
     (104, "x", "zz", 1, 1, [1], {"x": 5}, "2024-01-31"),
+    (105, "x", None, 1, 0, [1], {"x": 5}, "2024-01-31"),
 ]
 
 
@@ -102,6 +106,7 @@ def test_conditions_fail_only_where_spark_does(spark: Any, tmp_path: pathlib.Pat
     assert protected == dict.fromkeys(PROTECTED, "answered") | {
         "alternative": "answered alone",
         "common": "answered alone",
+        "inferred": "answered alone",
         "late": "both fail",
     }
 

@@ -102,3 +102,23 @@ def test_conditions_that_others_share_stay_by_themselves(spark: Any, engine: Any
     assert (group.query, len(group.conditions), len(group.guards)) == ("marked", 2, 1)
     for name, text in (("marked", QUERY), ("shared", shared)):
         assert as_counter(run.results(name)) == as_counter(answer(spark, text, rows, SCHEMA))
+
+
+def test_a_shared_condition_is_evaluated_where_one_of_its_queries_may_match(
+    spark: Any, engine: Any
+) -> None:
+    texts = {
+        f"below{most}": f"SELECT number FROM events WHERE number < {most} AND {CONDITIONS[0]}"
+        for most in (300, 500, 200)
+    }
+    engine.add(texts)
+    rows = make_rows(np.random.default_rng(2), {"a": 0, "b": 1})
+    rows += [("a", None, "amark0"), (None, 499, None), ("a", 500, "amark0")]
+    engine.feed.put(rows)
+    engine.start("available now").process_all_available()
+    _, plan = engine._planner._last
+    (answers,) = [str(column) for column in plan.crossing if "mark0" in str(column)]
+    assert "CASE WHEN (((`s0`.`number` < 500))) THEN regexp_count" in answers
+    assert answers.count("mark0") == 1, "once for all queries"
+    for name, text in texts.items():
+        assert as_counter(engine.results(name)) == as_counter(answer(spark, text, rows, SCHEMA))

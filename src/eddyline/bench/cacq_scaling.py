@@ -32,7 +32,20 @@ from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators import Batch
 from eddyline.operators.domain import Floating
+from eddyline.sql.parse import parse
+from eddyline.sql.schemas import Schemas
 from eddyline.testing.memory import array_bytes
+
+SOURCES = (1, 5, 20)
+SOURCE_QUERIES = 20
+#: Kinds of conditions over the same four comparisons.
+CONDITIONS = {
+    "AND": "{0} AND {1} AND {2} AND {3}",
+    "OR": "{0} AND {1} AND ({2} OR {3})",
+    "NOT": "{0} AND {1} AND NOT ({2} AND {3})",
+    "nested": "({0} AND {1}) OR ({2} AND {3})",
+    "nested with NOT": "({0} AND ({1} OR {2})) OR NOT {3}",
+}
 
 
 def parts(bench: Bench) -> dict[str, Callable[[], None]]:
@@ -41,6 +54,7 @@ def parts(bench: Bench) -> dict[str, Callable[[], None]]:
         "size": lambda: _tuple_size(bench),
         "shared": lambda: _shared_or_separate(bench),
         "sources": lambda: _sources(bench),
+        "conditions": lambda: _conditions(bench),
         "cost": lambda: _cost_per_row(bench),
         "memory": lambda: _memory(bench),
     }
@@ -119,33 +133,88 @@ def _shared_or_separate(bench: Bench) -> None:
 
 
 def _sources(bench: Bench) -> None:
-    """Twenty queries with one predicate each, over ever more sources."""
-    batch = make_rows(np.random.default_rng(bench.seed), BATCH_ROWS)
-    eddies: dict[str, Callable[[], None]] = {}
-    for sources in (1, 5, 20):
-        rng = np.random.default_rng(2)
-        of = rng.integers(0, sources, 20)
-        own = [
-            [
-                SharedQuery(int(n), above({"a": int(rng.integers(0, VALUES))}))
-                for n in np.flatnonzero(of == source)
-            ]
-            for source in range(sources)
-        ]
-        made = [make_eddy(queries) for queries in own]
+    """Twenty queries with one predicate each, over ever more sources; each has queries.
 
-        def run_all(made: list[SharedEddy] = made) -> None:
-            for eddy in made:
+    As in the paper, what counts are rows that come out: a row that three queries match is three.
+    """
+    batch = make_rows(np.random.default_rng(bench.seed), BATCH_ROWS)
+    runs: dict[str, Callable[[], None]] = {}
+    matches: dict[str, int] = {}
+    for sources in SOURCES:
+        eddies = [make_eddy(queries) for queries in queries_by_source(sources)]
+        for eddy in eddies:
+            eddy.run(batch)
+        matches[str(sources)] = sum(sum(eddy.take_counts().values()) for eddy in eddies)
+
+        def run_all(eddies: list[SharedEddy] = eddies) -> None:
+            for eddy in eddies:
                 eddy.run(batch)
 
-        eddies[str(sources)] = run_all
-    seconds = bench.in_turn("fig 6 b: sources", eddies)
-    for sources in (1, 5, 20):
+        runs[str(sources)] = run_all
+    seconds = bench.in_turn("fig 6 b: sources", runs)
+    for sources in SOURCES:
         bench.add(
-            f"fig 6 b: 20 queries over {sources} sources: rows a second",
-            sources * BATCH_ROWS / statistics.median(seconds[str(sources)]),
+            f"fig 6 b: 20 queries over {sources} sources: rows a second that come out",
+            matches[str(sources)] / statistics.median(seconds[str(sources)]),
             "rows/s",
+            f"{matches[str(sources)] / (sources * BATCH_ROWS):.1f} for each row that comes in",
+            "falls" if sources > 1 else None,
         )
+
+
+def queries_by_source(sources: int) -> list[list[SharedQuery]]:
+    """Return twenty queries over column a, at random over the sources, none without a query."""
+    rng = np.random.default_rng(2)
+    source_of = np.append(np.arange(sources), rng.integers(0, sources, SOURCE_QUERIES - sources))
+    bounds = rng.integers(0, VALUES, SOURCE_QUERIES)
+    return [
+        [
+            SharedQuery(int(n), above({"a": int(bounds[n])}), is_stored=False)
+            for n in np.flatnonzero(source_of == source)
+        ]
+        for source in range(sources)
+    ]
+
+
+# --- disjunctions ------------------------------------------------------------------------------
+
+
+def _conditions(bench: Bench) -> None:
+    """What OR, NOT and nested AND and OR cost, against the same comparisons with AND."""
+    batch = make_rows(np.random.default_rng(bench.seed), BATCH_ROWS)
+    for count in (200, 800, 3_000):
+        eddies = {
+            kind: make_eddy(condition_queries(kind, count, bench.seed)) for kind in CONDITIONS
+        }
+        runs = {kind: _repeat(eddy, batch, 1) for kind, eddy in eddies.items()}
+        seconds = bench.in_turn(f"{count:,} queries with AND, OR, NOT", runs)
+        for kind in list(CONDITIONS)[1:]:
+            bench.add(
+                f"{count:,} queries, {kind}: cost of a row, times that with AND",
+                ratio(seconds[kind], seconds["AND"]),
+                "x",
+                f"{'at most 3; ' if kind in ('OR', 'NOT') else ''}{CONDITIONS[kind]}",
+            )
+
+
+def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
+    """Return random queries with the condition of `CONDITIONS` that is asked for.
+
+    Those of all kinds have the same comparisons.
+    """
+    rng = np.random.default_rng(seed)
+    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+    queries = []
+    for number in range(count):
+        names = rng.permutation(COLUMNS)[:4].tolist()
+        signs = rng.choice(["<", "<=", ">", ">="], 4).tolist()
+        constants = rng.integers(0, VALUES, 4).tolist()
+        literals = [
+            " ".join(map(str, parts)) for parts in zip(names, signs, constants, strict=True)
+        ]
+        text = f"SELECT a FROM s WHERE {CONDITIONS[kind].format(*literals)}"
+        queries.append(parse(text, schemas).shared(number, is_stored=False))
+    return queries
 
 
 # --- cost and memory ---------------------------------------------------------------------------
@@ -213,7 +282,7 @@ def _memory(bench: Bench) -> None:
             words = eddy.words
             advance()
     bench.add(
-        f"memory of {5 * per_source:,} queries over 5 sources",
+        f"memory of {5 * per_source:,} queries over 5 sources, in a worker",
         total / 1e6,
         "MB",
         f"all constants different; {arrays / 1e6:.2f} MB of it arrays. The paper's sum leaves out "
@@ -221,3 +290,43 @@ def _memory(bench: Bench) -> None:
         "6.83",
     )
     bench.add("memory of a row that is being worked on", words * 8 / 1e3, "kB", None, "2.5")
+    bench.add(
+        "memory of a query on the driver, beside its text",
+        driver_bytes(2_000),
+        "bytes",
+        "parsed and compiled, and as it is shipped to workers; not in the paper's sum",
+    )
+
+
+def driver_bytes(count: int) -> float:
+    """Return the bytes that the driver of an engine keeps for a query, without its text.
+
+    For queries with two comparisons whose texts differ in their constants.
+    """
+    from eddyline.spark.engine.compiled_query import CompiledQuery
+    from eddyline.spark.engine.query_templates import QueryTemplates
+    from eddyline.spark.engine.stream_history import StreamHistory
+
+    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+    rng = np.random.default_rng(0)
+    texts = [
+        f"SELECT a FROM s WHERE a > {low} AND b < {high}"
+        for low, high in rng.integers(0, 10**6, (count, 2)).tolist()
+    ]
+    templates = QueryTemplates(schemas, lambda text: parse(text, schemas))
+    for text in texts[:2]:
+        templates.learn(parse(text, schemas))
+    gc.collect()
+    tracemalloc.start()
+    compiled = []
+    for number, text in enumerate(texts):
+        query = templates.fill(text)
+        assert query is not None
+        compiled.append(CompiledQuery(number, "", query, "count"))
+    history = StreamHistory()
+    history.advance(1, {query.number: query.shared() for query in compiled})
+    del templates  # what it remembers is bounded
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return kept / count

@@ -16,17 +16,18 @@ class Tickets(Policy):
     """Orders operators that are shared by many queries.
 
     An operator is given as many tickets as it applies predicates for each row it takes, and pays
-    as many back for each row it returns because some query still needs it elsewhere. It never
-    falls below one. In place of back-pressure, tickets are divided by what the operator costs.
+    as many back for each row it returns. An eddy counts a row as returned by comparisons if one of
+    their own queries still wants it, and by other predicates if any query needs it elsewhere
+    (`docs/decisions/0038`). Tickets never fall below a small share of the most that an operator
+    has. In place of back-pressure, they are divided by what the operator costs.
 
     Most batches take the operators in the order of their tickets; a share of them draws the order
     in a lottery, in proportion to tickets, so that every operator continues to be measured. The
     next batch returns to the order of the tickets, and only a change of that order is reported.
 
-    Tickets alone do not order operators that share queries: one that finishes many rows behind
-    another finishes none in front of it, because queries without it still need the other. So an
-    operator that all queries of another one need, and some more, comes before it, unless it costs
-    much more (`weigh`).
+    Tickets alone do not order operators that share queries: rows that one rejects for all its
+    queries still visit another one that some more queries need. So an operator that all queries of
+    another one need, and some more, comes before it, unless it costs much more (`weigh`).
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class SharedEddy:
 
     def run(self, batch: Batch) -> Matches:
         """Find the matches of all queries among the rows of a batch."""
-        chunk_rows = max(CHUNK_ROWS_MIN, CHUNK_WORDS // self._queries.words)
+        chunk_rows = max(CHUNK_ROWS_MIN, CHUNK_WORDS // self._row_words())
         parts = []
         for first in range(0, batch.rows, chunk_rows):
             rows = np.arange(first, min(first + chunk_rows, batch.rows))
@@ -152,6 +152,11 @@ class SharedEddy:
         if not parts:
             return Matches.none()
         return parts[0] if len(parts) == 1 else Matches.concat(parts)
+
+    def _row_words(self) -> int:
+        """Return the number of words that the bitmaps of a row have, clauses included."""
+        clause_words = self._queries.clause_words if self._queries.clause_slots else 0
+        return self._queries.words + clause_words
 
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""
@@ -179,13 +184,16 @@ class SharedEddy:
                 self._work[operator.name] = (visits + len(visitors), busy_us + elapsed_us)
             lineage.mark_done(number)
             incomplete = incomplete_after[number]
-            if incomplete is None:  # the last operator passes what some query matches
+            if incomplete is None or (is_evidence and not operator.is_predicate):
+                # What some of its own queries still want: the same at every place of the order.
                 seen[number] = len(visitors)
-                matching = overlap(lineage.interested[visitors], operator.users)
-                passed[number] = np.count_nonzero(matching)
+                wanted = overlap(lineage.interested[visitors], operator.users)
+                passed[number] = np.count_nonzero(wanted)
+            if incomplete is None:
                 break
             on_the_way = visit_filter.after(on_the_way, lineage.interested, incomplete)
-            if is_evidence:  # else rows may have been taken that no query needed it for
+            if is_evidence and operator.is_predicate:
+                # What is routed on: predicates are dear, and only save visits if rows end there.
                 seen[number] = len(visitors)
                 passed[number] = np.count_nonzero(is_in(visitors, on_the_way, len(rows)))
             if not len(on_the_way):

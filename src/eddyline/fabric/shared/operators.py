@@ -128,7 +128,11 @@ class SharedGroupedFilter(SharedOperator):
             else:
                 lineage.interested[positions] &= accepting
         if len(self._alternatives):
-            lineage.fulfilled[positions] |= self._alternatives.accepting(values)
+            fulfilling = self._alternatives.accepting(values)
+            if whole:
+                lineage.fulfilled |= fulfilling
+            else:
+                lineage.fulfilled[positions] |= fulfilling
 
     def widen(self, words: int, clause_words: int) -> None:
         """Make room for more queries and clauses."""

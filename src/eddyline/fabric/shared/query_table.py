@@ -22,35 +22,89 @@ from eddyline.operators.bitmaps import ColumnCounter, bit, bitmap_of, widen, wor
 VACANT = -1
 
 
-class ClauseGroup(NamedTuple):
-    """Clauses whose bits are as far from the bits of their queries, in the same two words."""
+class ClauseLayer(NamedTuple):
+    """Words of clauses that are checked in one step, each against another word of queries.
 
-    query_word: int
-    clause_word: int
-    shift: int
+    Parameters
+    ----------
+    query_words, clause_words
+        The words: the bits of a clause and of its query have the same place in their words.
+    others
+        For each word, the bits of queries without a clause there.
+
+    """
+
+    query_words: IntArray
+    clause_words: IntArray
+    others: Bitmap
 
 
-def group_clauses(clause_slots: Mapping[int, Sequence[int]]) -> dict[ClauseGroup, int]:
-    """Return which queries of a word are rejected by shifting one word of clauses.
+def layer_clauses(clause_slots: Mapping[int, Sequence[int]]) -> list[ClauseLayer]:
+    """Return the steps in which rows are rejected for queries with a clause that does not hold.
 
-    Queries that were added together have clauses in the same order, so that one shift moves the
-    bits of up to 64 clauses to those of their queries.
+    Queries that were added together have their n-th clauses in the same word, so there are about as
+    many steps as a query has clauses, however many queries there are.
 
     Examples
     --------
-    >>> group_clauses({0: [1], 2: [3], 5: [4]})
-    {ClauseGroup(query_word=0, clause_word=0, shift=1): 5, \
-ClauseGroup(query_word=0, clause_word=0, shift=-1): 32}
+    >>> [layer] = layer_clauses({0: [0], 2: [2], 65: [129]})
+    >>> layer.query_words.tolist(), layer.clause_words.tolist(), (~layer.others).tolist()
+    ([0, 1], [0, 2], [5, 2])
 
     """
-    groups: dict[ClauseGroup, int] = {}
-    for slot, own in clause_slots.items():
+    masks: dict[tuple[int, int], int] = {}
+    for slot, clauses in clause_slots.items():
+        for clause in clauses:
+            words = (slot // 64, clause // 64)
+            masks[words] = masks.get(words, 0) | 1 << slot % 64
+    layers: list[dict[int, tuple[int, int]]] = []
+    depth: dict[int, int] = {}
+    for (query_word, clause_word), mask in sorted(masks.items()):
+        layer = depth.get(query_word, 0)
+        depth[query_word] = layer + 1
+        if layer == len(layers):
+            layers.append({})
+        layers[layer][query_word] = (clause_word, mask)
+    return [
+        ClauseLayer(
+            np.array(list(layer), dtype=np.int64),
+            np.array([word for word, _ in layer.values()], dtype=np.int64),
+            ~np.array([mask for _, mask in layer.values()], dtype=np.uint64),
+        )
+        for layer in layers
+    ]
+
+
+class ClauseSlots:
+    """Hands out bits of clauses: each has the place in its word that the bit of its query has.
+
+    So a word of clauses is compared with a word of queries as it is. Words are shared by clauses of
+    different words of queries as long as their places differ.
+
+    Examples
+    --------
+    >>> slots = ClauseSlots()
+    >>> slots.take(3), slots.take(3), slots.take(70), slots.words
+    (3, 67, 6, 2)
+
+    """
+
+    def __init__(self) -> None:
+        self._words: dict[int, Slots] = {}  # by place in the word
+        #: Number of words of a bitmap of clauses; at least one.
+        self.words = 1
+
+    def take(self, query_slot: int) -> int:
+        """Return a bit for a clause of a query that is not in use."""
+        place = query_slot % 64
+        word = self._words.setdefault(place, Slots()).take()
+        self.words = max(self.words, word + 1)
+        return 64 * word + place
+
+    def give_back(self, slot: int) -> None:
+        """Make a bit available again."""
         word, place = divmod(slot, 64)
-        for clause in own:
-            clause_word, clause_place = divmod(clause, 64)
-            group = ClauseGroup(word, clause_word, clause_place - place)
-            groups[group] = groups.get(group, 0) | 1 << place
-    return groups
+        self._words[place].give_back(word)
 
 
 class QueryTable:
@@ -76,8 +130,8 @@ class QueryTable:
         self.stored: Bitmap = np.zeros(1, dtype=np.uint64)
         #: Slots of the clauses, for queries that have some, by the query's slot.
         self.clause_slots: dict[int, list[int]] = {}
-        self._free_clause_slots = Slots()
-        self._clause_groups: dict[ClauseGroup, int] | None = None
+        self._free_clause_slots = ClauseSlots()
+        self._clause_layers: list[ClauseLayer] | None = None
         self._numbers = np.full(64, VACANT, dtype=np.int32)
         self._counter = ColumnCounter(1)
 
@@ -91,8 +145,10 @@ class QueryTable:
         self._check_new(slots, numbers)
         for slot, query in queries.items():
             if query.clauses:
-                self.clause_slots[slot] = [self._free_clause_slots.take() for _ in query.clauses]
-                self._clause_groups = None
+                self.clause_slots[slot] = [
+                    self._free_clause_slots.take(slot) for _ in query.clauses
+                ]
+                self._clause_layers = None
         self._widen(int(slots.max(initial=-1)) + 1)
         self._numbers[slots] = numbers
         self.active |= bitmap_of(queries, self.words)
@@ -108,7 +164,7 @@ class QueryTable:
         self._numbers[slot] = VACANT
         clause_slots = self.clause_slots.pop(slot, [])
         if clause_slots:
-            self._clause_groups = None
+            self._clause_layers = None
         for clause_slot in clause_slots:
             self._free_clause_slots.give_back(clause_slot)
         return clause_slots
@@ -119,15 +175,12 @@ class QueryTable:
 
     def reject_unfulfilled(self, lineage: Lineage) -> None:
         """Reject rows for queries that have a clause of which no alternative holds."""
-        if self._clause_groups is None:
-            self._clause_groups = group_clauses(self.clause_slots)
-        for group, mask in self._clause_groups.items():
-            fulfilled = lineage.fulfilled[:, group.clause_word]
-            if group.shift >= 0:
-                fulfilled = fulfilled >> np.uint64(group.shift)
-            else:
-                fulfilled = fulfilled << np.uint64(-group.shift)
-            lineage.interested[:, group.query_word] &= fulfilled | ~np.uint64(mask)
+        if self._clause_layers is None:
+            self._clause_layers = layer_clauses(self.clause_slots)
+        for layer in self._clause_layers:
+            allowed = lineage.fulfilled[:, layer.clause_words]
+            allowed |= layer.others
+            lineage.interested[:, layer.query_words] &= allowed
 
     def count(self, interested: Bitmaps) -> None:
         """Count matches, one for each set bit; the bitmaps are overwritten."""
@@ -159,6 +212,6 @@ class QueryTable:
             self._counter.widen(self.words)
             vacant = np.full(self.words * 64 - len(self._numbers), VACANT, dtype=np.int32)
             self._numbers = np.append(self._numbers, vacant)
-        clause_words = words_for(self._free_clause_slots.width)
+        clause_words = self._free_clause_slots.words
         if clause_words > self.clause_words:
             self.clause_words = max(clause_words, self.clause_words * 5 // 4)

@@ -83,9 +83,9 @@ class Arbiter:
             function = self._functions[name].spark_function
             df.sparkSession.udf.register(self._name_for_spark(name), function)
         stream = self._stream_named(compiled.query.stream)
-        rows = df.filter(F.col(SOURCE) == stream.number).select(f"{stream.field}.*").alias(STREAM)
+        rows = df.filter(F.col(SOURCE) == stream.number).select(f"{stream.field}.*")
         if compiled.query.where:
-            rows = rows.filter(compiled.query.where)
+            rows = _as_plain_columns(rows).alias(STREAM).filter(compiled.query.where)
         counted = Observation()
         rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
         files = {}
@@ -94,3 +94,13 @@ class Arbiter:
         else:
             rows.write.format("noop").mode("overwrite").save()
         return AloneRows(counted.get["rows"], files)
+
+
+def _as_plain_columns(rows: DataFrame) -> DataFrame:
+    """Return rows of a struct column such that a filter on them runs as on a table of its own.
+
+    Spark evaluates the IS NOT NULL that it infers from a filter before the rest of the filter, but
+    only of plain columns. A filter on fields of a struct would fail on rows that such a test drops.
+    No filter is pushed down below an observation.
+    """
+    return rows.observe("eddyline_arbiter", F.count(F.lit(1)).alias("rows"))

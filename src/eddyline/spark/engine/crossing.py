@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,11 @@ from eddyline.spark.common.operator_plans import (
 )
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.functions import Function
-from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes, sole_conditions
+from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes, guarded, sole_conditions
 from eddyline.spark.engine.plans import NativeAnswers
+from eddyline.spark.engine.shared_guards import common_guards
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
+from eddyline.sql.query import Query
 from eddyline.sql.specs import LookupSpec, PredicateSpec
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ class CrossingPlanner:
                     crossing.operators[lookup.key] = replace(made, columns=positions)
         crossing.groups = sole_conditions(stream, queries, users)
         if users:
-            self._add_native(crossing, stream, users)
+            self._add_native(crossing, stream, queries, users)
         if not crossing.columns:  # a batch without columns has no number of rows
             crossing.place(SOURCE, F.col, SOURCE, IntegerType())
         return crossing
@@ -175,11 +177,16 @@ class CrossingPlanner:
         return LimitedPlan(plan.name, plan.columns, plan, function.timeout_s)
 
     def _add_native(
-        self, crossing: Crossing, stream: StreamInfo, users: Mapping[str, list[int]]
+        self,
+        crossing: Crossing,
+        stream: StreamInfo,
+        queries: Mapping[int, CompiledQuery],
+        users: Mapping[str, list[int]],
     ) -> None:
         """Let the answers to all native conditions cross as one array."""
         crossing.evaluated = {**users, **crossing.evaluated}
-        answers = F.array(*self._answers(stream, users, crossing.groups))
+        of = {key: [queries[number].query for number in numbers] for key, numbers in users.items()}
+        answers = F.array(*self._answers(stream, of, crossing.groups))
         crossing.native = NativeAnswers(len(crossing.columns), tuple(users))
         crossing.columns.append(F.when(F.col(SOURCE) == stream.number, answers))
         crossing.types.append(("answers", ArrayType(BooleanType())))
@@ -188,14 +195,24 @@ class CrossingPlanner:
             crossing.operators[key] = VerdictPlan(key, (len(crossing.types) + number,))
 
     def _answers(
-        self, stream: StreamInfo, conditions: Iterable[str], groups: Sequence[NativeGroup]
+        self,
+        stream: StreamInfo,
+        conditions: Mapping[str, Sequence[Query]],
+        groups: Sequence[NativeGroup],
     ) -> list[Column]:
-        """Return the answer to each condition; the first of a group answers for all of them."""
+        """Return the answer to each condition; the first of a group answers for all of them.
+
+        Other conditions are guarded by what all their queries compare with constants.
+        """
         leading = {group.conditions[0]: group for group in groups}
         led = {text for group in groups for text in group.conditions[1:]}
-        return [
-            self._routes.column(leading[text])
-            if text in leading
-            else (F.lit(True) if text in led else stream.expression(text))
-            for text in conditions
-        ]
+        answers = []
+        for text, queries in conditions.items():
+            if text in leading:
+                answers.append(self._routes.column(leading[text]))
+            elif text in led:
+                answers.append(F.lit(True))
+            else:
+                answer, guards = stream.expression(text), common_guards(queries)
+                answers.append(guarded(stream, guards, answer) if guards else answer)
+        return answers

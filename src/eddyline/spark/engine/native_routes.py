@@ -21,6 +21,7 @@ from eddyline.mesh import MeshOptions
 from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.engine.compiled_query import CompiledQuery
+from eddyline.spark.engine.shared_guards import own_guards
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native.columns import mesh_to_column, route_to_column
 from eddyline.spark.native.pilot import pilot_sample
@@ -60,12 +61,7 @@ class NativeGroup:
     @classmethod
     def of(cls, compiled: CompiledQuery, stream: int, conditions: Sequence[str]) -> NativeGroup:
         """Return the group of a query, given the conditions that no other query has."""
-        native = [spec.condition for spec in compiled.query.predicates if spec.function is None]
-        guards = [
-            text
-            for text in compiled.query.conditions
-            if not any(text in condition or condition in text for condition in native)
-        ]
+        guards = own_guards(compiled.query)
         return cls(compiled.name, stream, tuple(guards), tuple(conditions))
 
 
@@ -142,8 +138,7 @@ class NativeRoutes:
             routed = mesh_to_column(run.mesh, conditions, attributes, run.order)
         if not group.guards:
             return routed
-        guard = stream.expression(" AND ".join(f"({text})" for text in group.guards))
-        return F.when(guard, routed).otherwise(F.lit(False))
+        return guarded(stream, group.guards, routed)
 
     def learn(
         self, df: DataFrame, rows: int, seconds: float, groups: Sequence[NativeGroup]
@@ -195,3 +190,9 @@ class NativeRoutes:
         finally:
             sample.unpersist()
         return run
+
+
+def guarded(stream: StreamInfo, guards: Sequence[str], condition: Column) -> Column:
+    """Return a condition that is evaluated only where all guards are true, else false."""
+    guard = stream.expression(" AND ".join(f"({text})" for text in guards))
+    return F.when(guard, condition).otherwise(F.lit(False))

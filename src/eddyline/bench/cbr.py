@@ -41,6 +41,7 @@ SKEWS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 JOINS = (2, 4, 6, 8)
 VARIANTS = {"paper's settings": ContentOptions.paper(), "Eddyline's": ContentOptions()}
 BATCH_ROWS = 10_000
+COUNTED_COST_US = 20.0  # of an operator, where calls are only counted
 
 
 def run(bench: Bench) -> None:
@@ -71,7 +72,7 @@ def _route(
     filters = [SyntheticFilter(f"Op{n + 1}", n, probes) for n in range(operators)]
     names = [f"answer_{n}" for n in range(operators)] + list(attributes)
     options = RouterOptions(
-        costs_us=None if probes else (1.0,) * operators,
+        costs_us=None if probes else (COUNTED_COST_US,) * operators,
         seed=seed,
         budget=None,
     )
@@ -210,8 +211,10 @@ class AttributeCounter:
             return None if attribute == NO_ATTRIBUTE else names[attribute]
 
         def counted_observe(batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
+            classifiers = tactic.check.classifiers()
+            classifier = classifiers[min(ruster.side, len(classifiers) - 1)]
             for visit in trace.visits:
-                self.calls[name_of(int(content.classifier[visit.operator]))] += visit.seen
+                self.calls[name_of(int(classifier[visit.operator]))] += visit.seen
             observe(batch, ruster, trace)
 
         def counted_conclude() -> int:

@@ -125,6 +125,7 @@ class ContentTactic:
             self._slice_rows = SLICE_ROWS if has_changed else min(2 * self._slice_rows, SLICE_MAX)
             end = begin + self._slice_rows
             yield from self._assign_regular(batch, rows[begin:end])
+            self.check.conclude()
             begin = end
 
     def _assign_regular(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
@@ -201,8 +202,7 @@ class ContentTactic:
         return None
 
     def learn(self, batch: Batch, outcome: ChunkOutcome, profile: Profile) -> None:
-        """End trials, pay for detours; conclude the operator's profile and go to the next."""
-        self.check.conclude()
+        """Pay for detours; conclude the operator's profile and go to the next."""
         if self._counts.is_warming_up:
             return
         self._pay_detours()

@@ -22,14 +22,15 @@ from eddyline.journal.events import Verdict
 
 PAUSE_ROWS = 16_384  # before a pair is checked again; doubled each time, up to 16 times
 DOUBLINGS_MAX = 4
+PAUSES_MAX = 256
 
 
 class BenefitCheck:
     """Puts pairs of an operator and a classifier attribute on trial, and to use if they pay.
 
     Several pairs may be proposed together; if they pay together, each is then checked by itself,
-    because one pair may make another superfluous. A pair that does not pay is not tried again for a
-    while, and one that does is checked again after a while.
+    because one pair may make another superfluous. Pairs that do not pay together are not tried
+    again for a while, and one that does is checked again after a while.
 
     Parameters
     ----------
@@ -54,8 +55,9 @@ class BenefitCheck:
         self._trial: PairTrial | None = None
         self._operators: list[int] = []
         self._to_check: deque[int] = deque()
-        # Until how many rows a pair is left alone, and how many times it was before.
-        self._pauses: dict[tuple[int, int], tuple[int, int]] = {}
+        self._waiting: dict[int, int] = {}
+        # Until how many rows some pairs are left alone together, and how many times they were.
+        self._pauses: dict[frozenset[tuple[int, int]], tuple[int, int]] = {}
 
     @property
     def is_running(self) -> bool:
@@ -85,17 +87,20 @@ class BenefitCheck:
     # --- what is checked ---------------------------------------------------------------------
 
     def propose(self, pairs: Mapping[int, int]) -> None:
-        """Try attributes, by operator; those not in use and not tried in vain lately."""
+        """Try the attributes that are not in use, by operator, unless that was done lately.
+
+        While others are on trial, they wait.
+        """
         if self._trial is not None:
+            self._waiting.update(pairs)
             return
         wanted = {
             operator: attribute
             for operator, attribute in pairs.items()
             if self._content.classifier[operator] != attribute
             and not self._content.pruned_attributes[attribute]
-            and not self._is_paused(operator, attribute)
         }
-        if wanted:
+        if wanted and not self._is_paused(wanted):
             after = self._content.classifier.copy()
             for operator, attribute in wanted.items():
                 after[operator] = attribute
@@ -106,25 +111,27 @@ class BenefitCheck:
         attribute = int(self._content.classifier[operator])
         if attribute == NO_ATTRIBUTE or self._trial is not None:
             return
-        if at_once or not self._is_paused(operator, attribute):
+        if at_once or not self._is_paused({operator: attribute}):
             before = self._content.classifier.copy()
             before[operator] = NO_ATTRIBUTE
             self._start(before, self._content.classifier.copy(), [operator], is_new=False)
 
-    def conclude(self) -> bool:
-        """End the trial if it is decided; go on with the next pair. Return True if one ended."""
+    def conclude(self) -> None:
+        """End the trial if it is decided, and go on with the next pair."""
         trial = self._trial
         if trial is None:
-            return False
+            return
         cost_us = self._array.cost_us()
         costs_us = [self._partitioning_us(classifier) for classifier in self.sides]
         trial.set_partitioning(costs_us[BEFORE], costs_us[AFTER])
         if not trial.is_decided(cost_us):
-            return False
+            return
         self._end(trial.verdict(cost_us))
         while self._to_check and self._trial is None:
             self.check_again(self._to_check.popleft(), at_once=True)
-        return True
+        if self._trial is None and self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            self.propose(waiting)
 
     def drop_attribute(self, attribute: int) -> None:
         """Stop to use an attribute that cannot classify rows any more."""
@@ -157,8 +164,7 @@ class BenefitCheck:
         if verdict == "interrupted":
             return
         self._content.classifier[:] = self.sides[AFTER if verdict == "kept" else BEFORE]
-        for operator in self._operators:
-            self._pause(operator, int(after[operator]))
+        self._pause({operator: int(after[operator]) for operator in self._operators})
         if verdict == "kept" and len(self._operators) > 1:
             self._to_check.extend(self._operators)
 
@@ -167,14 +173,15 @@ class BenefitCheck:
         measured = not self._array.has_given_costs
         return sum(self._attributes.cost_us(attribute, measured) for attribute in used)
 
-    def _pause(self, operator: int, attribute: int) -> None:
-        times = self._pauses.get((operator, attribute), (0, 0))[1]
-        rows = PAUSE_ROWS * 2**times
-        until = self._context.ledger.rows + rows
-        self._pauses[operator, attribute] = until, min(times + 1, DOUBLINGS_MAX)
+    def _pause(self, pairs: Mapping[int, int]) -> None:
+        times = self._pauses.get(frozenset(pairs.items()), (0, 0))[1]
+        until = self._context.ledger.rows + PAUSE_ROWS * 2**times
+        if len(self._pauses) >= PAUSES_MAX:
+            self._pauses.pop(next(iter(self._pauses)))
+        self._pauses[frozenset(pairs.items())] = until, min(times + 1, DOUBLINGS_MAX)
 
-    def _is_paused(self, operator: int, attribute: int) -> bool:
-        return self._context.ledger.rows < self._pauses.get((operator, attribute), (0, 0))[0]
+    def _is_paused(self, pairs: Mapping[int, int]) -> bool:
+        return self._context.ledger.rows < self._pauses.get(frozenset(pairs.items()), (0, 0))[0]
 
     def _words(self, operator: int, attribute: int) -> str:
         name = self._array.operators[operator].name

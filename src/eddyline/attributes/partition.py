@@ -10,7 +10,7 @@ from eddyline.attributes.gain import split_information
 from eddyline.attributes.layout import CutBy, Layout, layout_of
 
 SAMPLE_ROWS_MAX = 2_048
-KIND_ROWS_MIN = 512  # before integers become values after ranges, or ranges after values
+REVISION_ROWS_MIN = 512  # in the sample, before another layout may replace the one in use
 BITS_BETTER = 0.5  # a layout is replaced by one that tells so much more about a row
 HASHED_SHARE_MAX = 0.05
 
@@ -56,6 +56,7 @@ class AttributePartition:
         self._partitions = partitions
         self._values_max = values_max
         self._cut_by: CutBy = cut_by
+        self._revision_rows_min = REVISION_ROWS_MIN
 
     def assign(self, values: pa.Array) -> IntArray:
         """Return the partition of each value."""
@@ -65,6 +66,11 @@ class AttributePartition:
             self.look(values)
         assert self.layout is not None
         return self.layout.assign(values)
+
+    def restore(self, layout: Layout) -> None:
+        """Start with a layout that rests on more rows than the first ones; it stays for longer."""
+        self.layout = layout
+        self._revision_rows_min = SAMPLE_ROWS_MAX
 
     def look(self, values: pa.Array) -> Layout | None:
         """Add values to the sample; return the old layout if another one suits it better."""
@@ -81,9 +87,12 @@ class AttributePartition:
 
     def _is_better(self, proposal: Layout, old: Layout) -> bool:
         assert self.sample is not None
+        if proposal.is_discrete != old.is_discrete and not pa.types.is_integer(self.sample.type):
+            return True  # the layout is that of a column of another type
+        if len(self.sample) < self._revision_rows_min:
+            return False
         if proposal.is_discrete != old.is_discrete:
-            is_certain = not pa.types.is_integer(self.sample.type)
-            return is_certain or len(self.sample) >= KIND_ROWS_MIN
+            return True
         if proposal.is_discrete:
             hashed = old.hashed_share(self.sample)
             return hashed > max(HASHED_SHARE_MAX, 2.0 * proposal.hashed_share(self.sample))

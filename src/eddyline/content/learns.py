@@ -91,10 +91,16 @@ class ContentLearns:
 
     def sample(self, partitions: IntArray, passed: BoolArray) -> None:
         """Add profiled rows: their partition of each attribute, and whether they passed."""
-        size = self.rows_in.shape[1]
-        for attribute, of_rows in enumerate(partitions):
-            self.rows_in[attribute] += np.bincount(of_rows, minlength=size)
-            self.rows_out[attribute] += np.bincount(of_rows[passed], minlength=size)
+        attributes, size = self.rows_in.shape
+        if not attributes or len(passed) == 0:
+            self._sampled += len(passed)
+            return
+        places = partitions + size * np.arange(attributes)[:, None]
+        cells = attributes * size
+        into = np.bincount(places.ravel(), minlength=cells)
+        out = np.bincount(places[:, passed].ravel(), minlength=cells)
+        self.rows_in += into.reshape(attributes, size)
+        self.rows_out += out.reshape(attributes, size)
         self._sampled += len(passed)
 
     def conclude(self) -> int:
@@ -199,9 +205,7 @@ class ContentLearns:
 
     # --- routing ------------------------------------------------------------------------------
 
-    def selectivities(
-        self, partitions: IntArray, classifier: IntArray | None = None
-    ) -> FloatArray:
+    def selectivities(self, partitions: IntArray, classifier: IntArray | None = None) -> FloatArray:
         """Return the expected selectivity of each operator for each row, or kind of row.
 
         Parameters
@@ -240,17 +244,17 @@ class ContentLearns:
         passed, partitions
             Answer of the operator for each row, and the row's partition by the attribute.
         """
-        size = self.detailed.shape[2]
-        counts = np.bincount(2 * partitions + passed, minlength=2 * size).reshape(size, 2)
-        into = counts.sum(axis=1)
-        weight = self._weight[operator, attribute]
+        into = np.bincount(partitions)
+        seen = into.nonzero()[0]
+        out = np.bincount(partitions[passed], minlength=len(into))[seen]
+        into = into[seen]
         kept = self.options.memory**into
         if self.options.beyond_chance:  # a mean at first, while it rests on few rows
+            weight = self._weight[operator, attribute, seen]
             kept = np.minimum(kept, weight / (weight + into))
-            self._weight[operator, attribute] = weight + into
-        share = counts[:, 1] / np.maximum(into, 1)
+            self._weight[operator, attribute, seen] = weight + into
         own = self.detailed[operator, attribute]
-        self.detailed[operator, attribute] = kept * own + (1 - kept) * share
+        own[seen] = kept * own[seen] + (1 - kept) * out / into
 
 
 def _longest_counted(rows_in: IntArray) -> int | None:

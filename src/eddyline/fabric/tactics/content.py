@@ -15,7 +15,7 @@ from eddyline.arrays import BoolArray, IntArray, Rows
 from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
 from eddyline.fabric.knowledge import ContentKnowledge, Knowledge, PairKnowledge
 from eddyline.fabric.ledger import ChunkOutcome
-from eddyline.fabric.operator_array import RouteTrace
+from eddyline.fabric.operator_array import RouteTrace, Visit
 from eddyline.fabric.profiler import Profile, ProfileDemand
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.tactics.content_check import BenefitCheck
@@ -27,9 +27,9 @@ from eddyline.mesh import Progress
 from eddyline.operators import Batch
 
 REGULAR, PROFILED = 0, 1
-#: Rows that are routed before selectivities are looked at again: after the order of rows without
-#: a classifier attribute has changed, and at most.
-SLICE_ROWS, SLICE_MAX = 512, 2_048
+#: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
+SLICE_ROWS, SLICE_MAX = 512, 4_096
+CHANGED_TIMES = 1.1  # what the order in use must cost more than another for rows to have changed
 
 
 class ContentTactic:
@@ -82,11 +82,9 @@ class ContentTactic:
         self._options = options
         self._attributes = PartitionedAttributes(attributes, options)
         self.check = BenefitCheck(self.content, self._attributes, context)
-        self._counts = ContentCounts(
-            self.content, self._attributes, self.check, context, options
-        )
+        self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
         self._slice_rows = SLICE_ROWS
-        self._detours = DetourRate(options)
+        self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
         self._suggested: dict[int, int] = {}
         # Of the rows partitioned last: partitions by attribute, and where each row is in them.
@@ -94,6 +92,7 @@ class ContentTactic:
         self._places: IntArray | None = None
         self._regular_traces: list[RouteTrace] = []
         self._profiled_traces: list[RouteTrace] = []
+        self._traces_to_observe: list[RouteTrace] = []
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -109,6 +108,7 @@ class ContentTactic:
                 operator = self.content.profiled
                 rest = tuple(number for number in self.order if number != operator)
                 yield Ruster(RToken((operator, *rest)), rows[is_profiled], PROFILED)
+                self._observe_visits()
                 rows = rows[~is_profiled]
         yield from self._assign_slices(batch, rows)
         if is_warming_up:
@@ -120,13 +120,26 @@ class ContentTactic:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
         while begin < len(rows):
-            order = self._default_order()
-            has_changed, self.order = order != self.order, order
+            has_changed = self._update_order()
             self._slice_rows = SLICE_ROWS if has_changed else min(2 * self._slice_rows, SLICE_MAX)
             end = begin + self._slice_rows
             yield from self._assign_regular(batch, rows[begin:end])
+            self._observe_visits()
             self.check.conclude()
             begin = end
+
+    def _update_order(self) -> bool:
+        """Order the operators by overall selectivity; return True if that saves much."""
+        selectivity, cost_us = self.content.overall, self._array.cost_us()
+        rank = (1.0 - selectivity) / cost_us
+        before, self.order = self.order, tuple(np.argsort(-rank, kind="stable").tolist())
+        if before == self.order:
+            return False
+        before_us, after_us = (
+            float(cost_us[list(order)] @ np.r_[1.0, selectivity[list(order)].cumprod()[:-1]])
+            for order in (before, self.order)
+        )
+        return before_us > CHANGED_TIMES * after_us
 
     def _assign_regular(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
         self._partition(batch, rows, self.check.attributes_in_use())
@@ -142,7 +155,7 @@ class ContentTactic:
                 yield Ruster(RToken(route), rows[own[members]], REGULAR, side)
 
     def observe(self, batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
-        """Update running selectivities with what a ruster showed."""
+        """Count what a ruster showed; selectivities are updated when its slice is through."""
         if ruster.label == PROFILED:
             assert ruster.rows is not None
             self._partition(batch, ruster.rows, self._counts.candidates())
@@ -152,15 +165,28 @@ class ContentTactic:
         else:
             self._regular_traces.append(trace)
             self.check.add(ruster.side, trace)
+        self._traces_to_observe.append(trace)
+
+    def _observe_visits(self) -> None:
+        """Update running selectivities with all visits since the last partitioning."""
+        visits: dict[int, list[Visit]] = {}
+        for trace in self._traces_to_observe:
+            for visit in trace.visits:
+                visits.setdefault(visit.operator, []).append(visit)
+        self._traces_to_observe = []
         pairs = self._pairs_in_use()
-        for visit in trace.visits:
-            self.content.observe(visit.operator, visit.answers)
-            for attribute in pairs.get(visit.operator, ()):
-                of_rows = self._partitions[attribute]
-                if visit.asked is not None:
-                    places = visit.asked if self._places is None else self._places[visit.asked]
-                    of_rows = of_rows[places]
-                self.content.observe_pair(visit.operator, attribute, visit.answers, of_rows)
+        for operator, own in visits.items():
+            passed = np.concatenate([visit.answers for visit in own])
+            self.content.observe(operator, passed)
+            if operator in pairs:
+                asked = [visit.asked for visit in own if visit.asked is not None]
+                rows = np.concatenate(asked) if len(asked) == len(own) else None
+                if rows is not None and self._places is not None:
+                    rows = self._places[rows]
+                for attribute in pairs[operator]:
+                    of_rows = self._partitions[attribute]
+                    of_rows = of_rows if rows is None else of_rows[rows]
+                    self.content.observe_pair(operator, attribute, passed, of_rows)
 
     def _pairs_in_use(self) -> dict[int, set[int]]:
         """Return the attributes by operator that S is kept for: both sides of a trial."""
@@ -179,17 +205,15 @@ class ContentTactic:
             self._places = np.zeros(batch.rows, dtype=np.int64)
             self._places[rows] = np.arange(len(rows))
 
-    def _default_order(self) -> tuple[int, ...]:
-        rank = (1.0 - self.content.overall) / self._array.cost_us()
-        return tuple(np.argsort(-rank, kind="stable").tolist())
-
     def _pick_profiled(self, rows: int) -> BoolArray | None:
         """Return which rows are sent to the profiled operator first; None for none."""
         if self.check.is_running or not self._counts.candidates():
             return None
+        if self._options.stops_before_profiling:
+            self.content.use(self.content.profiled, NO_ATTRIBUTE)
         if not self._counts.is_affordable():
             return None
-        picked = self._context.rng.random(rows) < self._detours.probability
+        picked = self._context.rng.random(rows) < self._detours.probability[self.content.profiled]
         return picked if picked.any() else None
 
     # --- learning ----------------------------------------------------------------------------
@@ -238,10 +262,8 @@ class ContentTactic:
 
     def _profile_next(self) -> None:
         cost_us = self._array.cost_us()
-        self._detours.adjust(cost_us)
+        self._detours.adjust(self.content.profiled, cost_us)
         operator = self.content.next_operator(cost_us)
-        if self._options.stops_before_profiling and not self.check.is_running:
-            self.content.use(operator, NO_ATTRIBUTE)
         self.content.begin(operator)
 
     # --- knowledge ---------------------------------------------------------------------------
@@ -284,9 +306,10 @@ class ContentTactic:
         for operator, pair in enumerate(knowledge.classifier):
             attribute = NO_ATTRIBUTE if pair is None else places.get(pair.attribute, NO_ATTRIBUTE)
             self.content.use(operator, NO_ATTRIBUTE)
-            if pair is not None and attribute != NO_ATTRIBUTE:
-                if self._attributes.restore(attribute, pair.layout):
-                    self.content.use(operator, attribute)
-                    self.content.detailed[operator, attribute] = pair.detailed
+            if pair is None or attribute == NO_ATTRIBUTE:
+                continue
+            if self._attributes.restore(attribute, pair.layout):
+                self.content.use(operator, attribute)
+                self.content.detailed[operator, attribute] = pair.detailed
         self.content.overall[:] = knowledge.overall
         self._counts.skip_start()

@@ -142,9 +142,7 @@ class BenefitCheck:
 
     # --- trials ------------------------------------------------------------------------------
 
-    def _start(
-        self, before: IntArray, after: IntArray, operators: list[int], is_new: bool
-    ) -> None:
+    def _start(self, before: IntArray, after: IntArray, operators: list[int], is_new: bool) -> None:
         self.sides = before, after
         self._operators = operators
         self._trial = PairTrial(

@@ -231,18 +231,19 @@ class ContentCounts:
         for operator in operators:
             if operator != self._content.profiled:
                 self._content.begin(operator)
-            for trace in traces:
-                for visit in trace.visits:
-                    if visit.operator == operator:
-                        places = place if visit.asked is None else place[visit.asked]
-                        counted = places >= 0
-                        self._content.sample(
-                            partitions[:, places[counted]], visit.answers[counted]
-                        )
+            visits = [v for trace in traces for v in trace.visits if v.operator == operator]
+            if visits:
+                places = np.concatenate(
+                    [place if visit.asked is None else place[visit.asked] for visit in visits]
+                )
+                passed = np.concatenate([visit.answers for visit in visits])
+                counted = places >= 0
+                self._content.sample(partitions[:, places[counted]], passed[counted])
         self._pay_counting(began, len(rows) * len(candidates))
 
     def _pay_counting(self, began: float, values: int) -> None:
         spent_us = (time.perf_counter() - began) * 1e6
+        self._context.ledger.book_profiling(spent_us)
         if self._array.has_given_costs:
             spent_us = values * self._attributes.cost_us(0, measured=False)
         self._context.ledger.budget.pay(spent_us)

@@ -20,13 +20,16 @@ class DetourRate:
 
     Parameters
     ----------
+    operators
+        Number of operators.
     options
         Initial share, and the budget for detours; without a budget the share stays as it is.
 
     """
 
-    def __init__(self, options: ContentOptions) -> None:
-        self.probability = options.profile_probability
+    def __init__(self, operators: int, options: ContentOptions) -> None:
+        #: The share of each operator.
+        self.probability = [options.profile_probability] * operators
         self._budget = options.profile_budget
         self._reset()
 
@@ -56,12 +59,12 @@ class DetourRate:
             float(trace.seen @ cost_us) - usual_us * trace.entered_count for trace in detours
         )
 
-    def adjust(self, cost_us: FloatArray) -> None:
-        """Set the share by what detours and usual routes cost a row; start to count again."""
+    def adjust(self, operator: int, cost_us: FloatArray) -> None:
+        """Set the share of the profiled operator by what detours and usual routes cost a row."""
         if self._budget is not None and self._seen is not None and self._usual_seen is not None:
             detour_us = float(self._seen @ cost_us) / max(self._rows, 1)
             usual_us = float(self._usual_seen @ cost_us) / max(self._usual_rows, 1)
             extra = max(detour_us / usual_us - 1.0, 1e-3) if usual_us else 1.0
             wanted = min(max(self._budget / extra, PROBABILITY_MIN), PROBABILITY_MAX)
-            self.probability = 0.5 * self.probability + 0.5 * wanted
+            self.probability[operator] = 0.5 * self.probability[operator] + 0.5 * wanted
         self._reset()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,6 +22,8 @@ TABLE_KEYS_MAX = 1 << 14
 LOOK_ROWS_MAX = 32_768  # between two judgements of the attributes
 LOOK_SAMPLE_ROWS = 512  # of a chunk, for a judgement
 PARTITION_US = 0.05  # typical cost of finding the partition of a row
+TIMED_ROWS_MIN = 256  # of a call, for its time to say what a row takes
+TIMED_CALLS = 9
 
 
 class PartitionedAttributes:
@@ -46,8 +50,8 @@ class PartitionedAttributes:
         ]
         self._rows = 0
         self._rows_at_next_look = 0
-        self._spent_us = [0.0] * len(self.names)
-        self._spent_rows = [0] * len(self.names)
+        # What a row took in the last calls with many rows, by attribute.
+        self._row_us: list[deque[float]] = [deque(maxlen=TIMED_CALLS) for _ in attributes]
 
     def name(self, attribute: int) -> str | None:
         """Return the name of an attribute; None for `NO_ATTRIBUTE`."""
@@ -93,8 +97,8 @@ class PartitionedAttributes:
             began = time.perf_counter()
             values = batch.arrow(self._columns[attribute], rows)
             partitions[attribute] = self._partitions[attribute].assign(values)
-            self._spent_us[attribute] += (time.perf_counter() - began) * 1e6
-            self._spent_rows[attribute] += count
+            if count >= TIMED_ROWS_MIN:
+                self._row_us[attribute].append((time.perf_counter() - began) * 1e6 / count)
         return partitions
 
     def cost_us(self, attribute: int, measured: bool) -> float:
@@ -105,11 +109,11 @@ class PartitionedAttributes:
         attribute
             Its number.
         measured
-            Whether to return the mean of what it took so far rather than a typical cost.
+            Whether to return what it took lately rather than a typical cost.
         """
-        if not measured or not self._spent_rows[attribute]:
+        if not measured or not self._row_us[attribute]:
             return PARTITION_US
-        return self._spent_us[attribute] / self._spent_rows[attribute]
+        return statistics.median(self._row_us[attribute])
 
     def layout(self, attribute: int) -> Layout | None:
         """Return how the domain of an attribute is partitioned; None if that is not known yet."""
@@ -120,7 +124,7 @@ class PartitionedAttributes:
         partition = self._partitions[attribute]
         if layout.size != partition.size:
             return False
-        partition.layout = layout
+        partition.restore(layout)
         return True
 
 

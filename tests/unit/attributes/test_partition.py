@@ -135,3 +135,11 @@ class TestRevision:
         assert partition.layout.cuts == (1.0, 2.0, 3.0)
         partition.look(pa.array([8.0] * 600))
         assert partition.layout.cuts == (2.0, 4.0, 6.0)
+
+    def test_a_restored_layout_stays_until_the_sample_is_full(self):
+        partition = AttributePartition(24)
+        partition.restore(Layout(24, 0, False, cuts=(0.5,)))
+        values = pa.array(np.random.default_rng(88).random(1_024))
+        assert partition.look(values) is None
+        assert partition.look(values) is not None
+        assert partition.size == partition.layout.size

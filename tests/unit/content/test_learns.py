@@ -145,3 +145,45 @@ def test_a_reconsidered_attribute_starts_from_zero_and_can_be_chosen():
     assert content.rows_in[1].sum() == 400
     content.sample(*_stream(rng, 400))
     assert content.conclude() == 0
+
+
+def test_other_partitions_take_over_what_was_known_and_counts_start_again():
+    content = ContentLearns(1, 1, ContentOptions(partitions=2, values_max=0))
+    content.sample(np.array([[0, 1, 2]]), np.array([True, False, True]))
+    content.overall[0] = 0.5
+    content.detailed[0, 0] = [0.1, 0.9, 0.7]
+    content.revise(0, np.array([1, 2, 2]))
+    assert content.detailed[0, 0].tolist() == [0.9, 0.5, 0.7]  # moved, new, NULL as before
+    assert not content.rows_in.any()
+    assert not content.rows_out.any()
+
+
+def test_rows_seen_add_to_the_weight_of_a_selectivity():
+    content = ContentLearns(1, 1)
+    content.sample(np.array([[0, 1] * 40]), np.array([True, False] * 40))
+    content.conclude()
+    for _ in range(2):
+        content.observe_pair(0, 0, np.zeros(41, dtype=bool), np.zeros(41, dtype=np.int64))
+    assert content.detailed[0, 0, 0] == pytest.approx(40.5 / 123)
+
+
+def test_an_operator_that_drops_hardly_anything_has_a_plain_place():
+    assert fixed_operators(np.array([0.5, 0.6, 0.999]), np.ones(3)) == [2]
+
+
+def test_rows_whose_selectivities_differ_by_noise_share_a_route():
+    noisy = np.array([[0.50, 0.51], [0.51, 0.50]])
+    assert len(routes_by_rank(noisy, np.ones(2))[1]) == 2
+    assert len(routes_by_rank(noisy, np.ones(2), grid=0.05)[1]) == 1
+    numbers, routes = routes_by_rank(np.array([[0.9, 0.4]]), np.array([1.0, 2.0]), grid=0.05)
+    assert routes[numbers[0]] == (1, 0)
+
+
+def test_the_papers_way_of_learning():
+    paper = ContentOptions.paper()
+    assert (paper.profile_probability, paper.sample_rows, paper.partitions) == (0.06, 150, 24)
+    assert paper.memory == 0.95
+    assert paper.stops_before_profiling
+    assert not (paper.keeps_counts)
+    assert not (paper.counts_all_rows)
+    assert not (paper.first_look_rows)

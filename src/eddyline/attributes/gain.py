@@ -6,8 +6,7 @@ in one call.
 
 References
 ----------
-Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 2005, sections 3
-and 4.5.
+Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 2005, section 3.
 """
 
 from __future__ import annotations

@@ -8,20 +8,28 @@ import pyarrow.compute as pc
 from eddyline.arrays import FloatArray
 
 DISTINCT_MAX = 200  # an integer column with more different values in a sample is continuous
+REPEATS_MIN = 4  # rows for each different value, on average, before a sample shows all values
 
 
 def is_discrete(values: pa.Array) -> bool:
     """Return True if an attribute has values to tell apart rather than a magnitude.
 
+    Integers are values to tell apart only if the sample has few of them and each occurs several
+    times: of 96 rows nearly all would be different in a column of a million values as well.
+
     Examples
     --------
-    >>> is_discrete(pa.array(["a"])), is_discrete(pa.array([1.5])), is_discrete(pa.array([1, 2]))
-    (True, False, True)
+    >>> is_discrete(pa.array(["a"])), is_discrete(pa.array([1.5]))
+    (True, False)
+    >>> is_discrete(pa.array([1, 2] * 4)), is_discrete(pa.array([1, 2, 3, 4, 5, 6, 7, 8]))
+    (True, False)
 
     """
     kind = values.type
     if pa.types.is_integer(kind):
-        return bool(pc.count_distinct(values).as_py() <= DISTINCT_MAX)
+        distinct = pc.count_distinct(values).as_py()
+        known = len(values) - values.null_count
+        return bool(distinct <= DISTINCT_MAX and REPEATS_MIN * distinct <= known)
     is_continuous = (
         pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
     )

@@ -1,37 +1,43 @@
-"""Partitioning an attribute's domain: by hash if it is discrete, by range if it is continuous."""
+"""Partitioning an attribute's domain, by a layout that is revised as rows come."""
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eddyline.arrays import IntArray
-from eddyline.attributes.kinds import is_discrete, to_numbers
+from eddyline.attributes.gain import split_information
+from eddyline.attributes.layout import CutBy, Layout, layout_of
 
-HASHES_REMEMBERED = 2_000
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+SAMPLE_ROWS_MAX = 2_048
+REVISION_ROWS_MIN = 512  # in the sample, before another layout may replace the one in use
+BITS_BETTER = 0.5  # a layout is replaced by one that tells so much more about a row
+HASHED_SHARE_MAX = 0.05
 
 
 class AttributePartition:
     """Finds for each row the partition of the attribute's domain that its value lies in.
 
-    Strings, booleans and integers of few different values are hashed. Fractions, dates, timestamps
-    and integers of many different values are cut into ranges of equal width between the least and
-    the greatest value seen so far. NULL and NaN have a partition of their own, the last one.
+    Text, booleans and integers of few different values are told apart by value: the most frequent
+    ones have a partition of their own, the others are hashed. Fractions, dates, timestamps and
+    integers of many different values are cut into ranges. NULL and NaN have a partition of their
+    own, the last one. What suits the attribute is judged by a sample of the newest rows, again
+    after every `look`.
 
     Parameters
     ----------
     partitions
-        Number of partitions, without the one for NULL.
+        Number of ranges, and of hash buckets.
+    values_max
+        Number of values at most that have a partition of their own.
+    cut_by
+        Ranges of the same number of rows ("frequency") or of the same width ("width").
 
     Examples
     --------
     >>> by_range = AttributePartition(4)
     >>> by_range.assign(pa.array([0.0, 10.0, 4.0, None])).tolist()
-    [0, 3, 1, 4]
+    [0, 2, 1, 4]
     >>> by_hash = AttributePartition(24)
     >>> a, b, again = by_hash.assign(pa.array(["a", "b", "a"])).tolist()
     >>> a == again, a == b
@@ -39,55 +45,61 @@ class AttributePartition:
 
     """
 
-    def __init__(self, partitions: int = 24) -> None:
-        self.partitions = partitions
-        self._is_discrete: bool | None = None
-        self._low = np.inf
-        self._high = -np.inf
-        self._hashes: dict[object, int] = {}
+    def __init__(
+        self, partitions: int = 24, values_max: int = 0, cut_by: CutBy = "frequency"
+    ) -> None:
+        self.size = values_max + partitions + 1
+        #: The partitions in use; None before the first rows.
+        self.layout: Layout | None = None
+        #: The newest values that were looked at, in arrival order.
+        self.sample: pa.Array | None = None
+        self._partitions = partitions
+        self._values_max = values_max
+        self._cut_by: CutBy = cut_by
+        self._revision_rows_min = REVISION_ROWS_MIN
 
     def assign(self, values: pa.Array) -> IntArray:
-        """Return the partition of each value; moves the running bounds."""
-        if self._is_discrete is None:
+        """Return the partition of each value."""
+        if self.layout is None:
             if len(values) == 0:
                 return np.zeros(0, dtype=np.int64)
-            self._is_discrete = is_discrete(values)
-        return self._by_hash(values) if self._is_discrete else self._by_range(values)
+            self.look(values)
+        assert self.layout is not None
+        return self.layout.assign(values)
 
-    def _by_hash(self, values: pa.Array) -> IntArray:
-        if pa.types.is_integer(values.type) and values.null_count == 0:
-            mixed = values.to_numpy(zero_copy_only=False).astype(np.uint64) * _MIX
-            hashed: IntArray = ((mixed >> np.uint64(40)) % np.uint64(self.partitions)).astype(
-                np.int64
-            )
-            return hashed
-        encoded = values.dictionary_encode()
-        each = [self._hash(value) for value in encoded.dictionary.to_pylist()]
-        by_code = np.array([*each, self.partitions], dtype=np.int64)  # NULL at index -1
-        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        return np.asarray(by_code[codes])
+    def restore(self, layout: Layout) -> None:
+        """Start with a layout that rests on more rows than the first ones; it stays for longer."""
+        self.layout = layout
+        self._revision_rows_min = SAMPLE_ROWS_MAX
 
-    def _hash(self, value: object) -> int:
-        hashed = self._hashes.get(value)
-        if hashed is None:
-            if isinstance(value, int):  # as the integers above, so that NULLs change nothing
-                mixed = np.array([value]).astype(np.uint64) * _MIX
-                hashed = int((mixed >> np.uint64(40))[0] % np.uint64(self.partitions))
-            else:
-                hashed = zlib.crc32(str(value).encode()) % self.partitions
-            if len(self._hashes) < HASHES_REMEMBERED:
-                self._hashes[value] = hashed
-        return hashed
+    def look(self, values: pa.Array) -> Layout | None:
+        """Add values to the sample; return the old layout if another one suits it better."""
+        sample = values if self.sample is None else pa.concat_arrays([self.sample, values])
+        self.sample = sample.slice(max(0, len(sample) - SAMPLE_ROWS_MAX))
+        proposal = layout_of(self.sample, self._partitions, self._values_max, self._cut_by)
+        old = self.layout
+        if old is not None and self._cut_by == "width":
+            proposal = proposal.widened(old)
+        if old is not None and not self._is_better(proposal, old):
+            return None
+        self.layout = proposal
+        return old
 
-    def _by_range(self, values: pa.Array) -> IntArray:
-        numbers = to_numbers(values)
-        is_known = ~np.isnan(numbers)
-        if is_known.any():
-            self._low = min(self._low, float(numbers[is_known].min()))
-            self._high = max(self._high, float(numbers[is_known].max()))
-        width = (self._high - self._low) / self.partitions
-        if not np.isfinite(width) or width <= 0:
-            return np.where(is_known, 0, self.partitions)
-        cut = np.clip((np.where(is_known, numbers, self._low) - self._low) / width, 0, None)
-        inside = np.minimum(cut.astype(np.int64), self.partitions - 1)
-        return np.where(is_known, inside, self.partitions)
+    def _is_better(self, proposal: Layout, old: Layout) -> bool:
+        assert self.sample is not None
+        if proposal.is_discrete != old.is_discrete and not pa.types.is_integer(self.sample.type):
+            return True  # the layout is that of a column of another type
+        if len(self.sample) < self._revision_rows_min:
+            return False
+        if proposal.is_discrete != old.is_discrete:
+            return True
+        if proposal.is_discrete:
+            hashed = old.hashed_share(self.sample)
+            return hashed > max(HASHED_SHARE_MAX, 2.0 * proposal.hashed_share(self.sample))
+        if self._cut_by == "width":
+            return proposal.cuts != old.cuts  # the bounds have moved
+        return self._bits(proposal) > self._bits(old) + BITS_BETTER
+
+    def _bits(self, layout: Layout) -> float:
+        counts = np.bincount(layout.assign(self.sample), minlength=layout.size)
+        return float(split_information(counts))

@@ -7,6 +7,8 @@ Bizarro et al., Content-Based Routing, VLDB 2005, section 4.4.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,8 @@ from eddyline.attributes.kinds import is_discrete, to_numbers
 LENGTH_MAX = 64
 ROWS_MIN = 32
 DISTINCT_SHARE_MAX = 0.5
+#: A text column of so many equally frequent values is not rejected, however few rows are known.
+TEXT_VALUES_MIN = 500
 MONOTONE_SHARE = 0.95
 
 #: Why an attribute without a single value cannot classify rows.
@@ -82,7 +86,7 @@ def screen_attribute(values: pa.Array) -> str | None:
         length = pc.mean(pc.utf8_length(values)).as_py()
         if length > LENGTH_MAX:
             return f"is too long: {length:.0f} characters on average"
-        if distinct > DISTINCT_SHARE_MAX * len(values):
+        if distinct > _distinct_max(len(values)):
             return f"has too many different values: {distinct} in {len(values)} rows"
     elif not is_discrete(values) or distinct > DISTINCT_SHARE_MAX * len(values):
         numbers = to_numbers(values)
@@ -92,3 +96,13 @@ def screen_attribute(values: pa.Array) -> str | None:
             direction = "grows" if up >= down else "falls"
             return f"{direction} with arrival order, so it cannot classify future rows"
     return None
+
+
+def _distinct_max(rows: int) -> float:
+    """Return how many different values a text column may have in a sample.
+
+    A share of the rows; but in a small sample a column of some hundred values, too, has a different
+    one in most rows.
+    """
+    in_small_sample = TEXT_VALUES_MIN * (1.0 - math.exp(-rows / TEXT_VALUES_MIN))
+    return max(DISTINCT_SHARE_MAX * rows, in_small_sample)

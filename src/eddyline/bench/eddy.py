@@ -15,6 +15,7 @@ from eddyline.content import ContentOptions
 Predicate = Callable[[int], bool]
 
 NO_ATTRIBUTE = -1
+LOOK_ROWS = 64  # of a batch, to follow the bounds of attributes
 
 
 class TupleEddy:
@@ -46,7 +47,11 @@ class TupleEddy:
         self._options = ContentOptions.paper()
         self._predicates = list(predicates)
         self._cost_us = list(cost_us)
-        self._partitions = [AttributePartition(self._options.partitions) for _ in range(attributes)]
+        options = self._options
+        self._partitions = [
+            AttributePartition(options.partitions, options.values_max, options.cut_by)
+            for _ in range(attributes)
+        ]
         self._random = random.Random(seed)
         operators, self._size = len(predicates), self._options.partitions + 1
         self._classifier = [NO_ATTRIBUTE] * operators
@@ -57,6 +62,8 @@ class TupleEddy:
 
     def run(self, first_row: int, columns: Sequence[pa.Array]) -> list[int]:
         """Return those of the rows that pass everything, given their attributes."""
+        for partition, column in zip(self._partitions, columns, strict=True):
+            partition.look(column.slice(0, LOOK_ROWS))
         assigned = [p.assign(c).tolist() for p, c in zip(self._partitions, columns, strict=True)]
         return [
             first_row + at

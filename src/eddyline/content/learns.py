@@ -16,7 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
-from eddyline.attributes.gain import chance_gain, information_gain, split_information
+from eddyline.attributes.gain import (
+    chance_gain,
+    gain_ratio,
+    information_gain,
+    split_information,
+)
 from eddyline.content.options import ContentOptions
 from eddyline.content.pruning import fixed_operators
 
@@ -44,10 +49,9 @@ class ContentLearns:
     >>> content.sample(partitions, passed=partitions[0] == 0)
     >>> content.is_sampled
     True
-    >>> content.conclude()
-    0
+    >>> content.use(0, content.conclude())
     >>> content.selectivities(partitions[:, :2]).round(2).tolist()
-    [[1.0, 0.5], [0.0, 0.5]]
+    [[0.98, 0.5], [0.02, 0.5]]
 
     """
 
@@ -55,8 +59,8 @@ class ContentLearns:
         self, operators: int, attributes: int, options: ContentOptions | None = None
     ) -> None:
         self.options = options or ContentOptions()
-        size = self.options.partitions + 1
-        #: CA: the classifier attribute of each operator.
+        size = self.options.values_max + self.options.partitions + 1
+        #: CA: the classifier attribute in use for each operator.
         self.classifier: IntArray = np.full(operators, NO_ATTRIBUTE, dtype=np.int64)
         #: In and Out: rows by attribute and partition, for the operator being profiled.
         self.rows_in: IntArray = np.zeros((attributes, size), dtype=np.int64)
@@ -64,17 +68,19 @@ class ContentLearns:
         self._kept_counts = {
             operator: (self.rows_in.copy(), self.rows_out.copy()) for operator in range(operators)
         }
-        #: S: running selectivities by operator and partition of its classifier attribute.
-        self.detailed: FloatArray = np.full((operators, size), 0.5)
+        #: S: running selectivities by operator, attribute and partition, of pairs that were chosen.
+        self.detailed: FloatArray = np.full((operators, attributes, size), 0.5)
         #: W: running selectivities by operator.
         self.overall: FloatArray = np.full(operators, 0.5)
-        #: Gain ratios of all attributes for each operator, less what chance would show.
+        #: Gain ratios of all attributes for each operator.
         self.gain_ratios: FloatArray = np.zeros((operators, attributes))
         #: Attributes that were screened out: they are not counted or chosen.
         self.pruned_attributes: BoolArray = np.zeros(attributes, dtype=bool)
         self.profiled = 0
         self._sampled = 0
         self._is_observed = np.zeros(operators, dtype=bool)
+        # Rows that each value of S rests on; as many as it remembers unless they were counted.
+        self._weight: FloatArray = np.full(self.detailed.shape, 1 / (1 - self.options.memory))
 
     # --- optimisation: one operator at a time -------------------------------------------------
 
@@ -85,36 +91,53 @@ class ContentLearns:
 
     def sample(self, partitions: IntArray, passed: BoolArray) -> None:
         """Add profiled rows: their partition of each attribute, and whether they passed."""
-        size = self.rows_in.shape[1]
-        for attribute, of_rows in enumerate(partitions):
-            self.rows_in[attribute] += np.bincount(of_rows, minlength=size)
-            self.rows_out[attribute] += np.bincount(of_rows[passed], minlength=size)
+        attributes, size = self.rows_in.shape
+        if not attributes or len(passed) == 0:
+            self._sampled += len(passed)
+            return
+        places = partitions + size * np.arange(attributes)[:, None]
+        cells = attributes * size
+        into = np.bincount(places.ravel(), minlength=cells)
+        out = np.bincount(places[:, passed].ravel(), minlength=cells)
+        self.rows_in += into.reshape(attributes, size)
+        self.rows_out += out.reshape(attributes, size)
         self._sampled += len(passed)
 
     def conclude(self) -> int:
-        """Choose the classifier attribute of the profiled operator; return it."""
+        """Return the best classifier attribute of the profiled operator, ready to be used.
+
+        `NO_ATTRIBUTE` if no attribute exceeds the threshold. Nothing is put to use.
+        """
         operator = self.profiled
-        before = self.classifier[operator]
         ratios = self._gain_ratios()
         ratios[self.pruned_attributes] = 0.0
         self.gain_ratios[operator] = ratios
-        best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
-        if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:
-            best = NO_ATTRIBUTE
-        self.classifier[operator] = best
         longest = _longest_counted(self.rows_in)
         if longest is not None and not self._is_observed[operator]:
             sampled = self.rows_in[longest].sum()
             self.overall[operator] = self.rows_out[longest].sum() / sampled
-        if best not in (NO_ATTRIBUTE, before):  # else the running values are the better ones
-            into, out = self.rows_in[best], self.rows_out[best]
-            self.detailed[operator] = np.where(
-                into > 0, out / np.maximum(into, 1), self.overall[operator]
-            )
+        best = int(np.argmax(ratios)) if len(ratios) else NO_ATTRIBUTE
+        if best == NO_ATTRIBUTE or ratios[best] <= self.options.gain_ratio_min:
+            return NO_ATTRIBUTE
+        if best != self.classifier[operator]:  # else the running values are the better ones
+            self._set_detailed(operator, best)
         return best
 
+    def _set_detailed(self, operator: int, attribute: int) -> None:
+        """Start S of a pair with what was counted."""
+        into, out = self.rows_in[attribute], self.rows_out[attribute]
+        overall = self.overall[operator]
+        if self.options.beyond_chance:  # as if one more row had shown the overall selectivity
+            self.detailed[operator, attribute] = (out + overall) / (into + 1)
+            self._weight[operator, attribute] = into + 1
+        else:
+            counted = np.where(into > 0, out / np.maximum(into, 1), overall)
+            self.detailed[operator, attribute] = counted
+
     def _gain_ratios(self) -> FloatArray:
-        """Return the gain ratio of each attribute, less what chance gives; 0 if not beyond it."""
+        """Return the gain ratio of each attribute; beyond chance, if that is wanted."""
+        if not self.options.beyond_chance:
+            return np.asarray(gain_ratio(self.rows_in, self.rows_out))
         gain = information_gain(self.rows_in, self.rows_out)
         surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
         gain -= chance_gain(self.rows_in)
@@ -123,13 +146,34 @@ class ContentLearns:
         ratios[~surely] = 0.0
         return ratios
 
-    def stop_using(self, operator: int) -> None:
-        """Judge the operator by its overall selectivity again."""
-        self.classifier[operator] = NO_ATTRIBUTE
+    def use(self, operator: int, attribute: int) -> None:
+        """Judge the operator by S of an attribute; by its overall selectivity if by none."""
+        self.classifier[operator] = attribute
+
+    def revise(self, attribute: int, origin: IntArray) -> None:
+        """Continue with other partitions of an attribute.
+
+        Parameters
+        ----------
+        attribute
+            Its number.
+        origin
+            For each new partition the old one that its values were in, the last one if none.
+        """
+        self._forget_counts(attribute)
+        moved = self.detailed[:, attribute, origin]
+        is_new = origin == len(origin) - 1
+        is_new[-1] = False  # NULL stays NULL
+        self.detailed[:, attribute] = np.where(is_new, self.overall[:, None], moved)
+        if self.options.beyond_chance:
+            self._weight[:, attribute] = 1.0
 
     def reconsider(self, attribute: int) -> None:
         """Use a pruned attribute again, with counts of zero: none were kept while it was pruned."""
         self.pruned_attributes[attribute] = False
+        self._forget_counts(attribute)
+
+    def _forget_counts(self, attribute: int) -> None:
         self.rows_in[attribute] = self.rows_out[attribute] = 0
         for kept_in, kept_out in self._kept_counts.values():
             kept_in[attribute] = kept_out[attribute] = 0
@@ -161,48 +205,56 @@ class ContentLearns:
 
     # --- routing ------------------------------------------------------------------------------
 
-    def attributes_in_use(self) -> list[int]:
-        """Return the attributes that classify rows for some operator."""
-        return sorted({int(a) for a in self.classifier if a != NO_ATTRIBUTE})
-
-    def selectivities(self, partitions: IntArray) -> FloatArray:
+    def selectivities(self, partitions: IntArray, classifier: IntArray | None = None) -> FloatArray:
         """Return the expected selectivity of each operator for each row, or kind of row.
 
         Parameters
         ----------
         partitions
             One line for each attribute; only those in use are read.
+        classifier
+            Attributes to use instead of those in use.
         """
         expected = np.broadcast_to(self.overall, (partitions.shape[1], len(self.overall))).copy()
-        for operator, attribute in enumerate(self.classifier):
+        for operator, attribute in enumerate(self.classifier if classifier is None else classifier):
             if attribute != NO_ATTRIBUTE:
-                expected[:, operator] = self.detailed[operator][partitions[attribute]]
+                own = self.detailed[operator, attribute]
+                expected[:, operator] = own[partitions[attribute]]
         return expected
 
-    def observe(self, operator: int, passed: BoolArray, partitions: IntArray | None) -> None:
-        """Update running selectivities with rows that an operator has judged.
-
-        Parameters
-        ----------
-        partitions
-            Partition of each row by the operator's classifier attribute; None if it has none.
-        """
+    def observe(self, operator: int, passed: BoolArray) -> None:
+        """Update the overall selectivity with rows that an operator has judged."""
         rows = len(passed)
         if rows == 0:
             return
         self._is_observed[operator] = True
-        memory = self.options.memory
-        kept = memory**rows
+        kept = self.options.memory**rows
         share_passed = np.count_nonzero(passed) / rows
         self.overall[operator] = kept * self.overall[operator] + (1 - kept) * share_passed
-        if partitions is None:
-            return
-        size = self.detailed.shape[1]
-        counts = np.bincount(2 * partitions + passed, minlength=2 * size).reshape(size, 2)
-        into = counts.sum(axis=1)
-        kept_by = memory**into
-        share = counts[:, 1] / np.maximum(into, 1)
-        self.detailed[operator] = kept_by * self.detailed[operator] + (1 - kept_by) * share
+
+    def observe_pair(
+        self, operator: int, attribute: int, passed: BoolArray, partitions: IntArray
+    ) -> None:
+        """Update S of a pair with rows that the operator has judged.
+
+        Parameters
+        ----------
+        operator, attribute
+            The pair.
+        passed, partitions
+            Answer of the operator for each row, and the row's partition by the attribute.
+        """
+        into = np.bincount(partitions)
+        seen = into.nonzero()[0]
+        out = np.bincount(partitions[passed], minlength=len(into))[seen]
+        into = into[seen]
+        kept = self.options.memory**into
+        if self.options.beyond_chance:  # a mean at first, while it rests on few rows
+            weight = self._weight[operator, attribute, seen]
+            kept = np.minimum(kept, weight / (weight + into))
+            self._weight[operator, attribute, seen] = weight + into
+        own = self.detailed[operator, attribute]
+        own[seen] = kept * own[seen] + (1 - kept) * out / into
 
 
 def _longest_counted(rows_in: IntArray) -> int | None:

@@ -155,6 +155,11 @@ class OperatorArray:
     def __len__(self) -> int:
         return len(self.operators)
 
+    @property
+    def has_given_costs(self) -> bool:
+        """Whether costs are given rather than measured, so that runs can be repeated exactly."""
+        return self._given_costs_us is not None
+
     def names(self, order: Iterable[int]) -> tuple[str, ...]:
         """Return an order as the names of its operators."""
         return tuple(self.operators[number].name for number in order)

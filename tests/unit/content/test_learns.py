@@ -1,11 +1,9 @@
 """The matrices of Content-Learns, what it chooses, and how it follows the data."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from eddyline.attributes.gain import gain_ratio
-from eddyline.attributes.partition import AttributePartition
 from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions, routes_by_rank
 from eddyline.content.pruning import fixed_operators
 
@@ -40,10 +38,10 @@ def test_the_attribute_that_tells_is_chosen_and_its_selectivities_set():
     content.sample(partitions, passed)
     into, out = content.rows_in.copy(), content.rows_out.copy()
     assert content.conclude() == 0
-    assert content.classifier.tolist() == [0, NO_ATTRIBUTE]
-    expected = out[0][:4] / into[0][:4]
-    assert content.detailed[0][:4].tolist() == pytest.approx(expected.tolist())
-    assert content.detailed[0][10] == pytest.approx(passed.mean())  # no rows: the overall value
+    assert content.classifier.tolist() == [NO_ATTRIBUTE, NO_ATTRIBUTE]  # only proposed
+    expected = (out[0][:4] + passed.mean()) / (into[0][:4] + 1)
+    assert content.detailed[0, 0, :4].tolist() == pytest.approx(expected.tolist())
+    assert content.detailed[0, 0, 10] == pytest.approx(passed.mean())  # no rows: the overall value
     assert content.gain_ratios[0, 0] < gain_ratio(into[0], out[0])  # chance is taken off
 
 
@@ -66,30 +64,43 @@ def test_pruned_attributes_are_not_chosen():
 
 
 def test_running_selectivities_equal_the_recurrence_row_by_row():
-    options = ContentOptions(memory=0.95)
-    content = ContentLearns(1, 1, options)
-    content.classifier[0] = 0
+    content = ContentLearns(1, 1, ContentOptions.paper())
     overall, detailed = 0.5, np.full(25, 0.5)
     rng = np.random.default_rng(5)
     for _ in range(40):
         partition = rng.integers(0, 3, 1)
         passed = rng.random(1) < 0.3
-        content.observe(0, passed, partition)
+        content.observe(0, passed)
+        content.observe_pair(0, 0, passed, partition)
         overall = 0.95 * overall + 0.05 * passed[0]
         detailed[partition[0]] = 0.95 * detailed[partition[0]] + 0.05 * passed[0]
     assert content.overall[0] == pytest.approx(overall)
-    assert content.detailed[0].tolist() == pytest.approx(detailed.tolist())
+    assert content.detailed[0, 0].tolist() == pytest.approx(detailed.tolist())
+
+
+def test_a_selectivity_is_a_mean_while_it_rests_on_few_rows():
+    content = ContentLearns(1, 1)
+    content.sample(np.repeat([[0, 1]], 100, axis=1), np.repeat([True, False], 100))
+    assert content.conclude() == 0
+    content.observe_pair(0, 0, np.zeros(101, dtype=bool), np.zeros(101, dtype=np.int64))
+    # 100 rows passed, one more counts with the overall selectivity of a half, and 101 did not.
+    assert content.detailed[0, 0, 0] == pytest.approx(100.5 / 202)
+    before = content.detailed[0, 0, 1]
+    content.observe_pair(0, 0, np.zeros(5, dtype=bool), np.zeros(5, dtype=np.int64))
+    assert content.detailed[0, 0, 1] == before  # no rows of this partition
 
 
 def test_never_less_adaptive_than_source_based_routing():
     """Where a correlation ends, all detailed selectivities converge to the overall one."""
     content = ContentLearns(1, 1)
-    content.classifier[0] = 0
-    content.detailed[0, :4] = [0.0, 1.0, 0.0, 1.0]
+    content.use(0, 0)
+    content.detailed[0, 0, :4] = [0.0, 1.0, 0.0, 1.0]
     rng = np.random.default_rng(6)
     for _ in range(50):
-        content.observe(0, rng.random(400) < 0.6, rng.integers(0, 4, 400))
-    assert np.abs(content.detailed[0, :4] - content.overall[0]).max() < 0.15
+        passed = rng.random(400) < 0.6
+        content.observe(0, passed)
+        content.observe_pair(0, 0, passed, rng.integers(0, 4, 400))
+    assert np.abs(content.detailed[0, 0, :4] - content.overall[0]).max() < 0.15
 
 
 def test_round_robin_leaves_out_operators_whose_place_is_plain():
@@ -111,24 +122,15 @@ def test_rows_are_routed_by_their_own_selectivities():
     assert len(routes) == 2
 
 
-def test_ranges_follow_running_bounds():
-    partition = AttributePartition(10)
-    assert partition.assign(pa.array([0.0, 1.0])).tolist() == [0, 9]
-    assert partition.assign(pa.array([10.0, 5.0, 0.0])).tolist() == [9, 5, 0]
-
-
-def test_nulls_do_not_change_the_partition_of_other_values():
-    partition = AttributePartition(24)
-    plain = partition.assign(pa.array([3, 7, 3]))
-    with_null = partition.assign(pa.array([3, None, 7]))
-    assert with_null.tolist() == [plain[0], 24, plain[1]]
-
-
 def test_bad_options_are_refused():
     with pytest.raises(ValueError, match="profile_probability"):
         ContentOptions(profile_probability=0.0)
     with pytest.raises(ValueError, match="sample_rows"):
         ContentOptions(sample_rows=1)
+    with pytest.raises(ValueError, match="gain_ratio_min"):
+        ContentOptions(gain_ratio_min=-0.1)
+    with pytest.raises(ValueError, match="cut_by"):
+        ContentOptions(cut_by="value")
 
 
 def test_a_reconsidered_attribute_starts_from_zero_and_can_be_chosen():
@@ -143,3 +145,45 @@ def test_a_reconsidered_attribute_starts_from_zero_and_can_be_chosen():
     assert content.rows_in[1].sum() == 400
     content.sample(*_stream(rng, 400))
     assert content.conclude() == 0
+
+
+def test_other_partitions_take_over_what_was_known_and_counts_start_again():
+    content = ContentLearns(1, 1, ContentOptions(partitions=2, values_max=0))
+    content.sample(np.array([[0, 1, 2]]), np.array([True, False, True]))
+    content.overall[0] = 0.5
+    content.detailed[0, 0] = [0.1, 0.9, 0.7]
+    content.revise(0, np.array([1, 2, 2]))
+    assert content.detailed[0, 0].tolist() == [0.9, 0.5, 0.7]  # moved, new, NULL as before
+    assert not content.rows_in.any()
+    assert not content.rows_out.any()
+
+
+def test_rows_seen_add_to_the_weight_of_a_selectivity():
+    content = ContentLearns(1, 1)
+    content.sample(np.array([[0, 1] * 40]), np.array([True, False] * 40))
+    content.conclude()
+    for _ in range(2):
+        content.observe_pair(0, 0, np.zeros(41, dtype=bool), np.zeros(41, dtype=np.int64))
+    assert content.detailed[0, 0, 0] == pytest.approx(40.5 / 123)
+
+
+def test_an_operator_that_drops_hardly_anything_has_a_plain_place():
+    assert fixed_operators(np.array([0.5, 0.6, 0.999]), np.ones(3)) == [2]
+
+
+def test_rows_whose_selectivities_differ_by_noise_share_a_route():
+    noisy = np.array([[0.50, 0.51], [0.51, 0.50]])
+    assert len(routes_by_rank(noisy, np.ones(2))[1]) == 2
+    assert len(routes_by_rank(noisy, np.ones(2), grid=0.05)[1]) == 1
+    numbers, routes = routes_by_rank(np.array([[0.9, 0.4]]), np.array([1.0, 2.0]), grid=0.05)
+    assert routes[numbers[0]] == (1, 0)
+
+
+def test_the_papers_way_of_learning():
+    paper = ContentOptions.paper()
+    assert (paper.profile_probability, paper.sample_rows, paper.partitions) == (0.06, 150, 24)
+    assert paper.memory == 0.95
+    assert paper.stops_before_profiling
+    assert not (paper.keeps_counts)
+    assert not (paper.counts_all_rows)
+    assert not (paper.first_look_rows)

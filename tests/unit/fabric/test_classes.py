@@ -251,15 +251,15 @@ class TestUncertainRoutes:
 
 
 class TestContent:
-    def test_the_right_attribute_is_found_for_every_operator_that_has_one(self):
+    def test_the_right_attribute_is_found(self):
         columns, _ = make_data(0, 60_000)
         router = make_router("content")
         route_all(router, columns)
         tactic = router.segments[0].tactic
         assert isinstance(tactic, ContentTactic)
-        assert tactic.snapshot().pairs == {f"p{n}": "kind" for n in range(3)}
+        assert set(tactic.snapshot().pairs.values()) == {"kind"}
         assert tactic.snapshot().rejected["id"].startswith("grows with arrival order")
-        assert router.totals.seen.sum() / 60_000 < 1.6
+        assert router.totals.seen.sum() / 60_000 < 1.35  # 1.2 with classes; 2.5 in one order
 
     def test_an_attribute_that_told_nothing_at_first_is_looked_at_again(self):
         columns, _ = make_data(0, 30_000)
@@ -270,16 +270,7 @@ class TestContent:
         assert tactic.snapshot().rejected["kind"] == "constant"
         route_all(router, make_data(1, 90_000)[0])
         assert "kind" not in tactic.snapshot().rejected
-        assert tactic.snapshot().pairs == {f"p{n}": "kind" for n in range(3)}
-
-    def test_a_pair_is_kept_only_if_rows_cost_less_with_it(self):
-        columns, _ = make_data(0, 60_000)
-        router = make_router(ContentOptions.paper())
-        route_all(router, columns)
-        kept = trials(router, "kept", subject="attribute")
-        for record in kept:
-            assert record.event.after_us <= 1.005 * record.event.before_us
-        assert kept
+        assert set(tactic.snapshot().pairs.values()) == {"kind"}
 
     def test_it_follows_when_the_correlation_moves_to_other_operators(self):
         router = make_router("content")

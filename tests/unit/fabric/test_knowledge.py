@@ -8,11 +8,13 @@ import json
 import numpy as np
 import pytest
 
+from eddyline.attributes.layout import Layout
 from eddyline.errors import EddylineError
 from eddyline.fabric.knowledge import (
     ContentKnowledge,
     MeshKnowledge,
     OrderKnowledge,
+    PairKnowledge,
     knowledge_from_dict,
     merge_knowledge,
 )
@@ -38,13 +40,15 @@ def mesh(rows: tuple[int, ...], of: Mesh | None = MESH, **other) -> MeshKnowledg
     return MeshKnowledge(order(), of, rows, seen, **other)
 
 
-def content(first: int, rejected: dict[str, str], pairs: dict[str, str]) -> ContentKnowledge:
-    return ContentKnowledge(
-        (first, 1 - first), (1.0, 3.0), ("site", None), ((0.5, 0.1),), (0.5, 0.2), rejected, pairs
-    )
+def content(first: int, rejected: dict[str, str], attribute: str, rows: int) -> ContentKnowledge:
+    layout = Layout(2, 0, is_discrete=False, cuts=(1.5 * rows,))
+    pair = PairKnowledge(attribute, layout, (0.5, 0.1, 0.3))
+    order, costs_us = (first, 1 - first), (1.0, 3.0 + rows)
+    pairs = {"a": attribute}
+    return ContentKnowledge(order, costs_us, (pair, None), (0.5, 0.2), rows, rejected, pairs)
 
 
-EVERY_KIND = [order(), mesh((5, 6, 7), rejected={"id": "constant"}), content(0, {}, {"a": "site"})]
+EVERY_KIND = [order(), mesh((5, 6, 7), rejected={"id": "constant"}), content(0, {}, "site", 7)]
 
 
 @pytest.mark.parametrize("knowledge", EVERY_KIND, ids=lambda k: k.kind)
@@ -122,13 +126,12 @@ class TestMeshes:
         assert merged.order == (1, 0)
 
 
-def test_content_takes_the_most_common_order_and_the_pairs_of_all() -> None:
+def test_content_takes_everything_but_costs_from_the_worker_with_the_most_rows() -> None:
     parts = [
-        content(1, {"x": "long"}, {"a": "site"}),
-        content(0, {}, {"b": "site"}),
-        content(0, {"y": "constant"}, {}),
+        content(1, {"x": "long"}, "site", rows=10),
+        content(0, {"y": "constant"}, "hour", rows=30),
+        content(1, {}, "site", rows=20),
     ]
     merged = merge_knowledge(parts)
-    assert merged.order == (0, 1)
-    assert merged.pairs == {"a": "site", "b": "site"}
-    assert merged.rejected == {"x": "long", "y": "constant"}
+    assert dataclasses.replace(merged, cost_us=parts[1].cost_us) == parts[1]
+    assert merged.cost_us == (1.0, 23.0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eddyline.fabric.operator_array import RouteTrace, Visit
 from eddyline.fabric.trials import (
     AFTER,
     BEFORE,
-    AlternatingTrial,
     BeforeAfterTrial,
     OrderCooldown,
+    PairTrial,
     SplitTrial,
     Trial,
 )
@@ -28,8 +29,8 @@ def split() -> Trial:
     return SplitTrial(("all",), ("classes",), 2, (None, MESH))
 
 
-def alternating() -> Trial:
-    return AlternatingTrial(("a",), ("a by site",), 2)
+def pair() -> Trial:
+    return PairTrial(("a",), ("a by site",), 2, is_new=False)
 
 
 def fill(trial: Trial, after: tuple[float, float]) -> Trial:
@@ -40,7 +41,7 @@ def fill(trial: Trial, after: tuple[float, float]) -> Trial:
     return trial
 
 
-@pytest.mark.parametrize("make", [before_after, split, alternating], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [before_after, split, pair], ids=lambda make: make.__name__)
 class TestEveryTrial:
     def test_is_over_only_after_enough_rows(self, make) -> None:
         trial = make()
@@ -89,9 +90,65 @@ class TestTolerances:
         worse = fill(SplitTrial(("classes",), ("all",), 2, (MESH, None)), (1.0, 1.06))
         assert worse.verdict(np.ones(2)) == "reverted"
 
-    def test_an_attribute_may_cost_half_a_percent_more(self) -> None:
-        assert fill(alternating(), (1.0, 0.507)).verdict(np.ones(2)) == "kept"
-        assert fill(alternating(), (1.0, 0.51)).verdict(np.ones(2)) == "reverted"
+    def test_an_attribute_in_use_must_cost_less_with_what_routing_by_it_costs(self) -> None:
+        assert fill(pair(), (1.0, 0.5)).verdict(np.ones(2)) == "reverted"
+        trial = fill(pair(), (1.0, 0.48))
+        assert trial.verdict(np.ones(2)) == "kept"
+        trial.set_partitioning(0.0, 0.03)
+        assert trial.verdict(np.ones(2)) == "reverted"
+
+
+def visits(rows: int, passed: int) -> RouteTrace:
+    """Return the trace of a ruster that visited two operators, the first one first."""
+    counts = np.array([[rows, passed], [passed, 0]])
+    steps = [Visit(n, None, np.zeros(0, dtype=bool), *counts[:, n], 0.0, 0.0) for n in (0, 1)]
+    return RouteTrace(None, rows, steps, None, counts, np.zeros(2))
+
+
+class TestPairTrials:
+    def of(self, rows: int, before: int, after: int, is_new: bool = True) -> PairTrial:
+        trial = PairTrial(("a",), ("a by site",), 2, is_new)
+        trial.add_trace(BEFORE, visits(rows, before))
+        trial.add_trace(AFTER, visits(rows, after))
+        return trial
+
+    def test_standard_errors_are_those_of_the_rows(self) -> None:
+        costs_us = np.array([2.0, 3.0])
+        spent = [np.r_[np.full(600, 2.0), np.full(400, 5.0)], np.r_[np.full(700, 2.0), [5.0] * 300]]
+        error = np.sqrt(sum(side.var() / 1_000 for side in spent))
+        expected = (spent[1].mean() - spent[0].mean()) / error
+        assert self.of(1_000, 400, 300).errors(costs_us) == pytest.approx(expected)
+
+    def test_a_new_pair_must_save_more_than_chance_shows(self) -> None:
+        costs_us = np.ones(2)
+        assert self.of(1_000, 500, 470).verdict(costs_us) == "reverted"  # 1.3 standard errors
+        assert self.of(1_000, 500, 470, is_new=False).verdict(costs_us) == "kept"
+        assert self.of(1_000, 500, 430).verdict(costs_us) == "kept"  # 3.1
+
+    def test_it_ends_early_only_where_the_difference_is_clear(self) -> None:
+        costs_us = np.ones(2)
+        assert self.of(1_000, 500, 300).is_decided(costs_us)
+        assert not self.of(1_000, 500, 430).is_decided(costs_us)
+        assert not self.of(100, 50, 0).is_decided(costs_us)  # clear, but hardly any rows
+        assert self.of(5_000, 2_500, 2_490).is_decided(costs_us)  # nothing to hope for
+        assert not self.of(5_000, 2_500, 2_400).is_decided(costs_us)  # 2 standard errors
+        assert self.of(17_000, 8_500, 8_300).is_decided(costs_us)
+
+    def test_more_rusters_cost_more(self) -> None:
+        trial = self.of(1_000, 500, 490, is_new=False)
+        trial.set_partitioning(0.0, 0.0)
+        assert trial.verdict(np.ones(2)) == "kept"
+        for _ in range(20):
+            trial.add_trace(AFTER, visits(0, 0))
+        trial.set_partitioning(0.0, 0.0)
+        assert trial.verdict(np.ones(2)) == "reverted"
+
+    def test_few_rows_do_without_a_pair_that_is_in_use(self) -> None:
+        rows, rng = np.arange(4_000), np.random.default_rng(0)
+        assert len(PairTrial((), (), 2, is_new=True).deal(rows, rng)[BEFORE]) > 1_800
+        without, with_it = PairTrial((), (), 2, is_new=False).deal(rows, rng)
+        assert 800 < len(without) < 1_200
+        assert sorted([*without, *with_it]) == rows.tolist()
 
 
 def test_a_split_trial_deals_every_row_to_exactly_one_side() -> None:

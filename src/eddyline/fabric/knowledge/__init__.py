@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eddyline.fabric.knowledge.content import ContentKnowledge
+from eddyline.fabric.knowledge.content import ContentKnowledge, PairKnowledge
 from eddyline.fabric.knowledge.mesh import MeshKnowledge
 from eddyline.fabric.knowledge.order import OrderKnowledge
 
@@ -42,6 +42,7 @@ __all__ = [
     "Knowledge",
     "MeshKnowledge",
     "OrderKnowledge",
+    "PairKnowledge",
     "knowledge_from_dict",
     "merge_knowledge",
 ]

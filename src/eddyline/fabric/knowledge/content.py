@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from eddyline.attributes.layout import Layout
 from eddyline.fabric.knowledge.order import Costs, check_version, merge_costs
+
+
+@dataclass(frozen=True)
+class PairKnowledge:
+    """The classifier attribute of a predicate.
+
+    Parameters
+    ----------
+    attribute
+        Its name.
+    layout
+        How its domain is partitioned.
+    detailed
+        S: the predicate's selectivity in each partition.
+
+    """
+
+    attribute: str
+    layout: Layout
+    detailed: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that fit into JSON."""
+        return {
+            "attribute": self.attribute,
+            "layout": self.layout.to_dict(),
+            "detailed": list(self.detailed),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> PairKnowledge:
+        """Read what `to_dict` wrote."""
+        layout = Layout.from_dict(plain["layout"])
+        return cls(plain["attribute"], layout, tuple(plain["detailed"]))
 
 
 @dataclass(frozen=True)
@@ -21,11 +55,11 @@ class ContentKnowledge:
     cost_us
         Cost of each predicate, in microseconds a row; None where it was not measured.
     classifier
-        CA: the classifier attribute of each predicate, by name; None for none.
-    detailed
-        S: selectivities by predicate and partition of its classifier attribute.
+        CA and S: the classifier attribute of each predicate, with its partitions; None for none.
     overall
         W: selectivities by predicate.
+    rows
+        Rows that this rests on.
     rejected
         Columns that cannot classify rows, and why.
     pairs
@@ -34,29 +68,31 @@ class ContentKnowledge:
     """
 
     kind: ClassVar[str] = "content"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     order: tuple[int, ...]
     cost_us: Costs
-    classifier: tuple[str | None, ...]
-    detailed: tuple[tuple[float, ...], ...]
+    classifier: tuple[PairKnowledge | None, ...]
     overall: tuple[float, ...]
+    rows: int
     rejected: Mapping[str, str] = field(default_factory=dict)
     pairs: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def merge(cls, parts: Sequence[ContentKnowledge]) -> ContentKnowledge:
-        """Return the matrices of one worker, with mean costs and the most common order."""
-        first = parts[0]
-        orders = Counter(part.order for part in parts)
+        """Return what the worker with the most rows knows, with mean costs.
+
+        Partitions differ from worker to worker, so selectivities of several cannot be mixed.
+        """
+        most = max(parts, key=lambda part: part.rows)
         return cls(
-            max(orders, key=orders.__getitem__),
+            most.order,
             merge_costs([part.cost_us for part in parts]),
-            first.classifier,
-            first.detailed,
-            first.overall,
-            {name: why for part in parts for name, why in part.rejected.items()},
-            {predicate: name for part in parts for predicate, name in part.pairs.items()},
+            most.classifier,
+            most.overall,
+            most.rows,
+            most.rejected,
+            most.pairs,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,9 +102,9 @@ class ContentKnowledge:
             "version": self.version,
             "order": list(self.order),
             "cost_us": list(self.cost_us),
-            "classifier": list(self.classifier),
-            "detailed": [list(line) for line in self.detailed],
+            "classifier": [None if pair is None else pair.to_dict() for pair in self.classifier],
             "overall": list(self.overall),
+            "rows": self.rows,
             "rejected": dict(self.rejected),
             "pairs": dict(self.pairs),
         }
@@ -80,9 +116,12 @@ class ContentKnowledge:
         return cls(
             tuple(plain["order"]),
             tuple(plain["cost_us"]),
-            tuple(plain["classifier"]),
-            tuple(tuple(line) for line in plain["detailed"]),
+            tuple(
+                None if pair is None else PairKnowledge.from_dict(pair)
+                for pair in plain["classifier"]
+            ),
             tuple(plain["overall"]),
+            plain["rows"],
             dict(plain["rejected"]),
             dict(plain["pairs"]),
         )

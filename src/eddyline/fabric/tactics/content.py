@@ -13,29 +13,32 @@ import numpy as np
 
 from eddyline.arrays import BoolArray, IntArray, Rows
 from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
-from eddyline.fabric.knowledge import ContentKnowledge, Knowledge
+from eddyline.fabric.knowledge import ContentKnowledge, Knowledge, PairKnowledge
 from eddyline.fabric.ledger import ChunkOutcome
-from eddyline.fabric.operator_array import RouteTrace
+from eddyline.fabric.operator_array import RouteTrace, Visit
 from eddyline.fabric.profiler import Profile, ProfileDemand
 from eddyline.fabric.rtoken import RToken
+from eddyline.fabric.tactics.content_check import BenefitCheck
 from eddyline.fabric.tactics.content_counts import ContentCounts
 from eddyline.fabric.tactics.content_detours import DetourRate
 from eddyline.fabric.tactics.content_routes import PartitionedAttributes, group_by_route
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
-from eddyline.fabric.trials import AFTER, BEFORE, AlternatingTrial
 from eddyline.mesh import Progress
 from eddyline.operators import Batch
 
 REGULAR, PROFILED = 0, 1
+#: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
+SLICE_ROWS, SLICE_MAX = 512, 4_096
+CHANGED_TIMES = 1.1  # what the order in use must cost more than another for rows to have changed
 
 
 class ContentTactic:
     """Runs Content-Learns over chunks of rows.
 
     The first rows are evaluated by all operators; then all operators are counted for a while
-    (warm-up); then one operator at a time is profiled, and a classifier attribute that its profile
-    suggests stays in use only if rows then cost at most 1.005 times as much (the benefit check, an
-    alternating trial).
+    (warm-up); then one operator at a time is profiled. A classifier attribute that counts or a
+    profile suggest is put to use only if rows then cost less, the cost of routing by it included
+    (the benefit check).
 
     Parameters
     ----------
@@ -48,16 +51,19 @@ class ContentTactic:
 
     Examples
     --------
-    Each predicate drops one sort of rows, so the sort classifies rows for both:
+    Each predicate drops one sort of rows, so the sort classifies rows for one of them, and the
+    other one follows if the first keeps a row:
 
     >>> import pyarrow as pa
-    >>> from eddyline.fabric import Router
+    >>> from eddyline.fabric import Router, RouterOptions
     >>> from eddyline.operators import ColumnReader, RowPredicate
     >>> own = [RowPredicate(n, (0,), lambda sort, n=n: sort != n) for n in ("even", "odd")]
-    >>> router = Router(own, [ColumnReader("sort")], "content", attributes={"sort": 0})
-    >>> router.train([pa.array(["even", "odd"] * 500)], rows=1_000)
-    >>> router.snapshot()[0].pairs
-    {'even': 'sort', 'odd': 'sort'}
+    >>> router = Router(
+    ...     own, [ColumnReader("sort")], "content", attributes={"sort": 0},
+    ...     options=RouterOptions(costs_us=(5.0, 5.0), seed=0))
+    >>> _ = router.route([pa.array(["even", "odd"] * 5_000)], rows=10_000)
+    >>> set(router.snapshot()[0].pairs.values())
+    {'sort'}
 
     """
 
@@ -74,15 +80,19 @@ class ContentTactic:
         self._context = context
         self._array = context.array
         self._options = options
-        self._attributes = PartitionedAttributes(attributes, options.partitions)
-        self._counts = ContentCounts(self.content, self._attributes, context, options)
-        self._trial = self._new_trial()
-        self._is_trying = False
-        self._detours = DetourRate(options)
+        self._attributes = PartitionedAttributes(attributes, options)
+        self.check = BenefitCheck(self.content, self._attributes, context)
+        self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
+        self._slice_rows = SLICE_ROWS
+        self._detours = DetourRate(len(context.array), options)
+        # The attributes that the last profile of each operator suggested.
+        self._suggested: dict[int, int] = {}
         # Of the rows partitioned last: partitions by attribute, and where each row is in them.
         self._partitions: IntArray = np.zeros((len(attributes), 0), dtype=np.int64)
-        self._places: IntArray = np.zeros(0, dtype=np.int64)
+        self._places: IntArray | None = None
         self._regular_traces: list[RouteTrace] = []
+        self._profiled_traces: list[RouteTrace] = []
+        self._traces_to_observe: list[RouteTrace] = []
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -90,57 +100,121 @@ class ContentTactic:
         """Yield the rows to profile, then a ruster for each route that partitions call for."""
         rows = np.arange(batch.rows) if rows is None else rows
         self._counts.prepare(batch, rows)
-        self._regular_traces = []
+        self._regular_traces, self._profiled_traces = [], []
         is_warming_up = self._counts.is_warming_up
         if not is_warming_up:
             is_profiled = self._pick_profiled(len(rows))
-            if is_profiled.any():
+            if is_profiled is not None:
                 operator = self.content.profiled
                 rest = tuple(number for number in self.order if number != operator)
                 yield Ruster(RToken((operator, *rest)), rows[is_profiled], PROFILED)
-            rows = rows[~is_profiled]
-        if len(rows):
-            self.order = self._default_order()
-            self._partition(batch, rows, self.content.attributes_in_use())
-            cost_us = self._array.cost_us()
-            for route, own in group_by_route(self.content, self._partitions, cost_us, self.order):
-                yield Ruster(RToken(route), rows[own], REGULAR)
+                self._observe_visits()
+                rows = rows[~is_profiled]
+        yield from self._assign_slices(batch, rows)
         if is_warming_up:
             self._counts.warm_up(batch, self._regular_traces, len(rows))
-            self._regular_traces = []
-        elif self._options.counts_all_rows and not self._is_trying:
-            self._counts.add_usual_visits(batch, self._regular_traces, self.content.profiled)
+        elif self._options.counts_all_rows and not self.check.is_running:
+            self._counts.count_visits(batch, self._regular_traces, [self.content.profiled])
+
+    def _assign_slices(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
+        """Route rows slice by slice, so that each follows what the one before has shown."""
+        begin = 0
+        while begin < len(rows):
+            has_changed = self._update_order()
+            self._slice_rows = SLICE_ROWS if has_changed else min(2 * self._slice_rows, SLICE_MAX)
+            end = begin + self._slice_rows
+            yield from self._assign_regular(batch, rows[begin:end])
+            self._observe_visits()
+            self.check.conclude()
+            begin = end
+
+    def _update_order(self) -> bool:
+        """Order the operators by overall selectivity; return True if that saves much."""
+        selectivity, cost_us = self.content.overall, self._array.cost_us()
+        rank = (1.0 - selectivity) / cost_us
+        before, self.order = self.order, tuple(np.argsort(-rank, kind="stable").tolist())
+        if before == self.order:
+            return False
+        before_us, after_us = (
+            float(cost_us[list(order)] @ np.r_[1.0, selectivity[list(order)].cumprod()[:-1]])
+            for order in (before, self.order)
+        )
+        return before_us > CHANGED_TIMES * after_us
+
+    def _assign_regular(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
+        self._partition(batch, rows, self.check.attributes_in_use())
+        cost_us = self._array.cost_us()
+        places = np.arange(len(rows))
+        classifiers = self.check.classifiers()
+        for side, own in enumerate(self.check.deal(places)):
+            partitions = self._partitions if len(own) == len(rows) else self._partitions[:, own]
+            groups = group_by_route(
+                self.content, classifiers[side], partitions, cost_us, self.order
+            )
+            for route, members in groups:
+                yield Ruster(RToken(route), rows[own[members]], REGULAR, side)
 
     def observe(self, batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
-        """Update running selectivities with what a ruster showed."""
+        """Count what a ruster showed; selectivities are updated when its slice is through."""
         if ruster.label == PROFILED:
             assert ruster.rows is not None
             self._partition(batch, ruster.rows, self._counts.candidates())
             self.content.sample(self._partitions, trace.visits[0].answers)
+            self._profiled_traces.append(trace)
             self._detours.add(trace)
         else:
             self._regular_traces.append(trace)
-        for visit in trace.visits:
-            attribute = int(self.content.classifier[visit.operator])
-            of_rows = None
-            if attribute != NO_ATTRIBUTE and visit.asked is not None:
-                of_rows = self._partitions[attribute][self._places[visit.asked]]
-            self.content.observe(visit.operator, visit.answers, of_rows)
+            self.check.add(ruster.side, trace)
+        self._traces_to_observe.append(trace)
+
+    def _observe_visits(self) -> None:
+        """Update running selectivities with all visits since the last partitioning."""
+        visits: dict[int, list[Visit]] = {}
+        for trace in self._traces_to_observe:
+            for visit in trace.visits:
+                visits.setdefault(visit.operator, []).append(visit)
+        self._traces_to_observe = []
+        pairs = self._pairs_in_use()
+        for operator, own in visits.items():
+            passed = np.concatenate([visit.answers for visit in own])
+            self.content.observe(operator, passed)
+            if operator in pairs:
+                asked = [visit.asked for visit in own if visit.asked is not None]
+                rows = np.concatenate(asked) if len(asked) == len(own) else None
+                if rows is not None and self._places is not None:
+                    rows = self._places[rows]
+                for attribute in pairs[operator]:
+                    of_rows = self._partitions[attribute]
+                    of_rows = of_rows if rows is None else of_rows[rows]
+                    self.content.observe_pair(operator, attribute, passed, of_rows)
+
+    def _pairs_in_use(self) -> dict[int, set[int]]:
+        """Return the attributes by operator that S is kept for: both sides of a trial."""
+        pairs: dict[int, set[int]] = {}
+        for classifier in self.check.classifiers():
+            for operator, attribute in enumerate(classifier.tolist()):
+                if attribute != NO_ATTRIBUTE:
+                    pairs.setdefault(operator, set()).add(attribute)
+        return pairs
 
     def _partition(self, batch: Batch, rows: Rows, attributes: Sequence[int]) -> None:
         """Partition rows by some attributes, for routing them and for observing the result."""
         self._partitions = self._attributes.partition(batch, rows, attributes)
-        self._places = np.zeros(batch.rows, dtype=np.int64)
-        self._places[rows] = np.arange(len(rows))
+        self._places = None  # where all rows of the batch are partitioned
+        if len(rows) < batch.rows:
+            self._places = np.zeros(batch.rows, dtype=np.int64)
+            self._places[rows] = np.arange(len(rows))
 
-    def _default_order(self) -> tuple[int, ...]:
-        rank = (1.0 - self.content.overall) / self._array.cost_us()
-        return tuple(np.argsort(-rank, kind="stable").tolist())
-
-    def _pick_profiled(self, rows: int) -> BoolArray:
-        if self._is_trying or not self._counts.candidates():
-            return np.zeros(rows, dtype=bool)
-        return self._context.rng.random(rows) < self._detours.probability
+    def _pick_profiled(self, rows: int) -> BoolArray | None:
+        """Return which rows are sent to the profiled operator first; None for none."""
+        if self.check.is_running or not self._counts.candidates():
+            return None
+        if self._options.stops_before_profiling:
+            self.content.use(self.content.profiled, NO_ATTRIBUTE)
+        if not self._counts.is_affordable():
+            return None
+        picked = self._context.rng.random(rows) < self._detours.probability[self.content.profiled]
+        return picked if picked.any() else None
 
     # --- learning ----------------------------------------------------------------------------
 
@@ -152,53 +226,45 @@ class ContentTactic:
         return None
 
     def learn(self, batch: Batch, outcome: ChunkOutcome, profile: Profile) -> None:
-        """Conclude the operator's profile, check the benefit of its attribute, go to the next."""
+        """Pay for detours; conclude the operator's profile and go to the next."""
         if self._counts.is_warming_up:
             return
-        side = AFTER if self._is_trying else BEFORE
-        for trace in self._regular_traces:
-            self._trial.add(side, trace.entered_count, trace.seen)
-        if not self._counts.candidates():
+        self._pay_detours()
+        if self.check.is_running or not self._counts.candidates():
             return
-        operator = self.content.profiled
-        if self._is_trying:
-            if self._trial.is_over:
-                self._end_trial(operator)
-        elif self.content.is_sampled:
-            before = int(self.content.classifier[operator])
-            chosen = self.content.conclude()
-            if chosen in (NO_ATTRIBUTE, before):
-                self._profile_next()
-            else:
-                self._is_trying = True
+        if self.content.is_sampled:
+            self._conclude_profile(self.content.profiled)
+            self._profile_next()
 
-    def _end_trial(self, operator: int) -> None:
-        """Keep the attribute only if rows cost no more with it than without."""
-        attribute = int(self.content.classifier[operator])
-        name = self._array.operators[operator].name
-        self._trial.names = ((name,), (f"{name} by {self._attributes.names[attribute]}",))
+    def _pay_detours(self) -> None:
+        """Pay from the budget what detours cost more than the usual routes of this chunk."""
         cost_us = self._array.cost_us()
-        verdict = self._trial.verdict(cost_us)
-        gain_ratio = round(float(self.content.gain_ratios[operator, attribute]), 4)
-        self._context.write(self._trial.ended(verdict, cost_us, gain_ratio))
-        if verdict == "reverted":
-            self.content.stop_using(operator)
-        self._profile_next()
+        for trace in self._regular_traces:
+            self._detours.add_usual(trace)
+        extra_us = self._detours.extra_us(self._profiled_traces, cost_us)
+        if extra_us > 0:
+            self._context.ledger.budget.pay(extra_us)
+
+    def _conclude_profile(self, operator: int) -> None:
+        """Try the attribute that the profile suggests, or check the one in use again."""
+        in_use = int(self.content.classifier[operator])
+        chosen = self.content.conclude()
+        self._suggested.pop(operator, None)
+        if chosen != NO_ATTRIBUTE:
+            self._suggested[operator] = chosen
+        if self._options.stops_before_profiling:
+            self.check.propose({op: a for op, a in self._suggested.items() if op == operator})
+        elif chosen not in (NO_ATTRIBUTE, in_use):
+            # With those of other operators: what many pairs save together is easier to see.
+            self.check.propose(self._suggested)
+        else:
+            self.check.check_again(operator)
 
     def _profile_next(self) -> None:
         cost_us = self._array.cost_us()
-        if self._trial.rows[BEFORE]:
-            self._detours.adjust(self._trial.row_costs_us(cost_us)[BEFORE], cost_us)
-        self._is_trying = False
-        self._trial = self._new_trial()
-        self._detours.reset()
+        self._detours.adjust(self.content.profiled, cost_us)
         operator = self.content.next_operator(cost_us)
-        # After a round, attributes that seemed useless in some rows are screened again.
-        self._counts.is_screened = operator > self.content.profiled
         self.content.begin(operator)
-
-    def _new_trial(self) -> AlternatingTrial:
-        return AlternatingTrial((), (), len(self._array))
 
     # --- knowledge ---------------------------------------------------------------------------
 
@@ -207,27 +273,43 @@ class ContentTactic:
         self._counts.train(batch, drops)
 
     def snapshot(self) -> ContentKnowledge:
-        """Return the matrices that routing needs, and costs."""
-        classifier = self.content.classifier.tolist()
+        """Return the matrices that routing needs, how attributes are partitioned, and costs."""
+        pairs = [
+            self._pair_knowledge(operator, attribute)
+            for operator, attribute in enumerate(self.content.classifier.tolist())
+        ]
         return ContentKnowledge(
             self.order,
             self._context.known_costs_us(),
-            tuple(self._attributes.name(attribute) for attribute in classifier),
-            tuple(map(tuple, self.content.detailed.round(4).tolist())),
+            tuple(pairs),
             tuple(self.content.overall.round(4).tolist()),
+            self._context.ledger.rows,
             dict(self._counts.rejected),
             self._counts.pairs(),
         )
+
+    def _pair_knowledge(self, operator: int, attribute: int) -> PairKnowledge | None:
+        if attribute == NO_ATTRIBUTE:
+            return None
+        layout = self._attributes.layout(attribute)
+        assert layout is not None, "an attribute in use has partitions"
+        detailed = tuple(self.content.detailed[operator, attribute].round(4).tolist())
+        return PairKnowledge(self._attributes.names[attribute], layout, detailed)
 
     def restore(self, knowledge: Knowledge) -> None:
         """Start from what a tactic for the same predicates has learnt."""
         self._context.restore_costs(knowledge.cost_us)
         if not isinstance(knowledge, ContentKnowledge):
             return  # learnt where there was no column to classify by
+        self.order = knowledge.order
         places = {name: number for number, name in enumerate(self._attributes.names)}
-        for operator, name in enumerate(knowledge.classifier):
-            attribute = NO_ATTRIBUTE if name is None else places.get(name, NO_ATTRIBUTE)
-            self.content.classifier[operator] = attribute
-        self.content.detailed[:] = knowledge.detailed
+        for operator, pair in enumerate(knowledge.classifier):
+            attribute = NO_ATTRIBUTE if pair is None else places.get(pair.attribute, NO_ATTRIBUTE)
+            self.content.use(operator, NO_ATTRIBUTE)
+            if pair is None or attribute == NO_ATTRIBUTE:
+                continue
+            if self._attributes.restore(attribute, pair.layout):
+                self.content.use(operator, attribute)
+                self.content.detailed[operator, attribute] = pair.detailed
         self.content.overall[:] = knowledge.overall
         self._counts.skip_start()

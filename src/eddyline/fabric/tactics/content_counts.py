@@ -10,13 +10,15 @@ import numpy as np
 from eddyline.arrays import BoolArray, IntArray, Rows
 from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
 from eddyline.fabric.operator_array import RouteTrace
+from eddyline.fabric.tactics.content_check import BenefitCheck
 from eddyline.fabric.tactics.content_routes import PartitionedAttributes
 from eddyline.fabric.tactics.tactic import SegmentContext
-from eddyline.journal.events import AttributesScreened, ClassifiersChosen
+from eddyline.journal.events import AttributesScreened, BudgetExhausted, ClassifiersChosen
 from eddyline.operators import Batch
 
 COUNTED_ROWS_MAX = 1_024  # rows of a chunk that are counted on their usual routes
 WARM_UP_ROWS = 12_000
+FIRST_ROWS_MIN = 32  # evaluated by all operators whatever the budget says
 
 
 class FirstRows:
@@ -30,21 +32,17 @@ class FirstRows:
     """
 
     def __init__(self, rows_wanted: int) -> None:
-        self._rows_left = rows_wanted
+        self.rows_left = rows_wanted
         self._parts: list[tuple[IntArray, BoolArray]] = []
 
     @property
     def is_wanted(self) -> bool:
         """Whether more rows are wanted."""
-        return self._rows_left > 0
-
-    def pick(self, rows: Rows) -> Rows:
-        """Return the rows to evaluate, of those given."""
-        return rows[: min(self._rows_left, len(rows))]
+        return self.rows_left > 0
 
     def add(self, partitions: IntArray, drops: BoolArray) -> None:
         """Add evaluated rows."""
-        self._rows_left -= len(drops)
+        self.rows_left -= len(drops)
         self._parts.append((partitions, drops))
 
     def take(self) -> tuple[IntArray, BoolArray]:
@@ -56,11 +54,12 @@ class FirstRows:
 
 
 class ContentCounts:
-    """Feeds Content-Learns with counts of rows by partition.
+    """Feeds Content-Learns with counts of rows by partition, within the budget.
 
-    Attributes are screened first. Every operator is evaluated on the first rows, so that all
-    classifier attributes are known at once; then, for a while, every operator is counted on the
-    rows that reach it anyway; later only the operator that is being profiled.
+    Every operator is evaluated on the first rows, so that classifier attributes can be proposed for
+    all of them at once; then, for a while, every operator is counted on the rows that reach it
+    anyway; later only the operator that is being profiled. The attributes are judged from time to
+    time: which of them can classify rows, and how they are partitioned.
 
     Parameters
     ----------
@@ -68,6 +67,8 @@ class ContentCounts:
         What is fed.
     attributes
         The attributes of a batch.
+    check
+        Tries what the counts suggest.
     context
         Shared with the driver of the segment.
     options
@@ -79,20 +80,21 @@ class ContentCounts:
         self,
         content: ContentLearns,
         attributes: PartitionedAttributes,
+        check: BenefitCheck,
         context: SegmentContext,
         options: ContentOptions,
     ) -> None:
         #: Columns that cannot classify rows, and why.
         self.rejected: dict[str, str] = {}
-        #: Whether the attributes need no screening now.
-        self.is_screened = False
         self._content = content
         self._attributes = attributes
+        self._check = check
         self._context = context
         self._array = context.array
         self._first_rows = FirstRows(options.first_look_rows)
         has_warm_up = options.counts_all_rows and attributes.names
         self._warm_up_rows = WARM_UP_ROWS if has_warm_up else 0
+        self._was_exhausted = False
 
     def candidates(self) -> list[int]:
         """Return the attributes that may classify rows."""
@@ -100,28 +102,44 @@ class ContentCounts:
 
     def pairs(self) -> dict[str, str]:
         """Return the classifier attribute of each operator that has one, both by name."""
+        return self._named(dict(enumerate(self._content.classifier.tolist())))
+
+    def _named(self, pairs: dict[int, int]) -> dict[str, str]:
         return {
             self._array.operators[operator].name: self._attributes.names[attribute]
-            for operator, attribute in enumerate(self._content.classifier.tolist())
+            for operator, attribute in pairs.items()
             if attribute != NO_ATTRIBUTE
         }
 
     def prepare(self, batch: Batch, rows: Rows) -> None:
-        """Screen the attributes and evaluate the first rows, where either is due."""
-        if not self.is_screened:
-            self._screen(batch, rows)
-        if self._first_rows.is_wanted:
+        """Judge the attributes and evaluate the first rows, where either is due."""
+        if self._attributes.is_look_due(len(rows)):
+            self._look(batch, rows)
+        if self._first_rows.is_wanted and len(rows):
             began = time.perf_counter()
-            picked = self._first_rows.pick(rows)
+            picked = rows[: self._first_rows_affordable(len(rows))]
             self._add_first(batch, picked, self._array.all_drops(batch, picked))
-            self._context.ledger.book_profiling((time.perf_counter() - began) * 1e6)
+            self._pay_profiling(began, np.full(len(self._array), len(picked)))
+
+    def _first_rows_affordable(self, rows: int) -> int:
+        wanted = self._first_rows.rows_left
+        each_us = float(self._array.cost_us().sum())
+        affordable = self._context.ledger.budget.affordable_urgent(each_us, wanted)
+        if affordable < wanted:
+            self._first_rows.rows_left = max(affordable, min(wanted, FIRST_ROWS_MIN))
+        return min(self._first_rows.rows_left, rows)
+
+    def _pay_profiling(self, began: float, evaluations: IntArray) -> None:
+        spent_us = (time.perf_counter() - began) * 1e6
+        self._context.ledger.book_profiling(spent_us)
+        self._context.ledger.budget.pay(self._array.booked_us(spent_us, evaluations))
 
     def train(self, batch: Batch, drops: BoolArray) -> None:
         """Take all rows of a batch as the first rows."""
         rows = np.arange(batch.rows)
-        self._screen(batch, rows)
-        self._first_rows = FirstRows(len(rows))
         if len(rows):
+            self._look(batch, rows)
+            self._first_rows = FirstRows(len(rows))
             self._add_first(batch, rows, drops)
 
     def skip_start(self) -> None:
@@ -129,13 +147,15 @@ class ContentCounts:
         self._first_rows = FirstRows(0)
         self._warm_up_rows = 0
 
-    def _screen(self, batch: Batch, rows: Rows) -> None:
+    def _look(self, batch: Batch, rows: Rows) -> None:
         """Exclude attributes that cannot classify rows, and readmit those that now can."""
-        self.is_screened = True
-        useless = self._attributes.screen(batch, rows)
+        useless, moved = self._attributes.look(batch, rows)
+        for attribute, origin in moved.items():
+            self._content.revise(attribute, origin)
         for attribute in range(len(self._attributes.names)):
             if attribute in useless:
                 self._content.pruned_attributes[attribute] = True
+                self._check.drop_attribute(attribute)
             elif self._content.pruned_attributes[attribute]:
                 self._content.reconsider(attribute)
         reasons = {self._attributes.names[attribute]: why for attribute, why in useless.items()}
@@ -153,9 +173,19 @@ class ContentCounts:
         for operator in range(len(self._array)):
             self._content.begin(operator)
             self._content.sample(partitions, ~drops[:, operator])
-            self._content.conclude()
+        self.propose_all(len(drops))
+
+    def propose_all(self, rows: int) -> None:
+        """Propose the attributes that the counts of all operators suggest."""
+        pairs = {}
+        for operator in range(len(self._array)):
+            self._content.begin(operator)
+            attribute = self._content.conclude()
+            if attribute != NO_ATTRIBUTE:
+                pairs[operator] = attribute
         self._content.begin(0)
-        self._context.write(ClassifiersChosen(pairs=self.pairs(), rows=len(drops)))
+        self._context.write(ClassifiersChosen(pairs=self._named(pairs), rows=rows))
+        self._check.propose(pairs)
 
     # --- usual visits ------------------------------------------------------------------------
 
@@ -168,28 +198,52 @@ class ContentCounts:
 
     def warm_up(self, batch: Batch, traces: Sequence[RouteTrace], rows: int) -> None:
         """Count what every operator did to rows on their usual routes."""
-        for operator in range(len(self._array)):
-            self._content.begin(operator)
-            self.add_usual_visits(batch, traces, operator)
+        self.count_visits(batch, traces, range(len(self._array)))
         self._warm_up_rows -= rows
         if self._warm_up_rows <= 0:
-            for operator in range(len(self._array)):
-                self._content.begin(operator)
-                self._content.conclude()
-            self._content.begin(0)
-            self._context.write(ClassifiersChosen(pairs=self.pairs(), rows=WARM_UP_ROWS))
+            self.propose_all(WARM_UP_ROWS)
 
-    def add_usual_visits(self, batch: Batch, traces: Sequence[RouteTrace], operator: int) -> None:
-        """Count rows that reached an operator on their usual routes."""
-        asked, answers = [], []
-        for trace in traces:
-            for visit in trace.visits:
-                if visit.operator == operator and visit.asked is not None:
-                    asked.append(visit.asked)
-                    answers.append(visit.answers)
-        if asked:
-            rows, passed = np.concatenate(asked), np.concatenate(answers)
-            if len(rows) > COUNTED_ROWS_MAX:
-                some = self._context.rng.choice(len(rows), COUNTED_ROWS_MAX, replace=False)
-                rows, passed = rows[some], passed[some]
-            self._content.sample(self._attributes.partition(batch, rows, self.candidates()), passed)
+    def is_affordable(self) -> bool:
+        """Whether the budget allows rows to be profiled or counted now."""
+        budget = self._context.ledger.budget
+        if budget.allows():
+            return True
+        if not self._was_exhausted:
+            self._context.write(BudgetExhausted(share=budget.share))
+        self._was_exhausted = True
+        return False
+
+    def count_visits(
+        self, batch: Batch, traces: Sequence[RouteTrace], operators: Sequence[int]
+    ) -> None:
+        """Count rows that reached some operators on their usual routes."""
+        candidates = self.candidates()
+        if not candidates or not traces or not self.is_affordable():
+            return
+        began = time.perf_counter()
+        entered = [np.arange(batch.rows) if t.entered is None else t.entered for t in traces]
+        rows = np.concatenate(entered)
+        if len(rows) > COUNTED_ROWS_MAX:
+            rows = self._context.rng.choice(rows, COUNTED_ROWS_MAX, replace=False)
+        place = np.full(batch.rows, -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        partitions = self._attributes.partition(batch, rows, candidates)
+        for operator in operators:
+            if operator != self._content.profiled:
+                self._content.begin(operator)
+            visits = [v for trace in traces for v in trace.visits if v.operator == operator]
+            if visits:
+                places = np.concatenate(
+                    [place if visit.asked is None else place[visit.asked] for visit in visits]
+                )
+                passed = np.concatenate([visit.answers for visit in visits])
+                counted = places >= 0
+                self._content.sample(partitions[:, places[counted]], passed[counted])
+        self._pay_counting(began, len(rows) * len(candidates))
+
+    def _pay_counting(self, began: float, values: int) -> None:
+        spent_us = (time.perf_counter() - began) * 1e6
+        self._context.ledger.book_profiling(spent_us)
+        if self._array.has_given_costs:
+            spent_us = values * self._attributes.cost_us(0, measured=False)
+        self._context.ledger.budget.pay(spent_us)

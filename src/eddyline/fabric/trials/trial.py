@@ -30,7 +30,7 @@ class Trial(abc.ABC):
     """
 
     subject: ClassVar[Literal["order", "classes", "attribute"]]
-    method: ClassVar[Literal["before_after", "split", "alternating"]]
+    method: ClassVar[Literal["before_after", "split"]]
     #: Factor by which a row may cost more after the change than before.
     worse_max: float
 

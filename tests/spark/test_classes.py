@@ -20,7 +20,6 @@ from eddyline.journal.events import (
     SampleMissing,
 )
 from eddyline.mesh import Mesh, RowClass
-from eddyline.spark.native import learning
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.columns import mesh_to_column, split_to_column
 from eddyline.spark.native.timing import TimedConditions, TimedTrial
@@ -45,7 +44,7 @@ def trusted(monkeypatch):
         return TimedConditions((1.0,) * len(conditions), True)
 
     monkeypatch.setattr(native_run, "time_ways", trial)
-    monkeypatch.setattr(learning, "time_conditions", costs)
+    monkeypatch.setattr(native_run, "time_conditions", costs)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from eddyline.journal.events import (
 from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.common.session_settings import session_settings
-from eddyline.spark.native import learning
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.failing import why_it_may_fail
 from eddyline.spark.native.timing import TimedConditions, TimedTrial, time_conditions
@@ -51,7 +50,7 @@ def fake_costs(monkeypatch) -> None:
     def costs(sample, conditions, rows, budget=None):
         return TimedConditions((1.0,) * len(conditions), True)
 
-    monkeypatch.setattr(learning, "time_conditions", costs)
+    monkeypatch.setattr(native_run, "time_conditions", costs)
 
 
 def fake_trial(monkeypatch, **seconds: float) -> None:

@@ -12,6 +12,7 @@ from eddyline.mesh import Mesh, Overheads
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.columns import mesh_to_column
+from eddyline.spark.native.timing import TimedConditions, TimedTrial
 from tests.spark.test_native import HASHES, fake_trial
 
 EXPENSIVE = Overheads(test_us=0.0, route_us=100.0)  # a condition costs 1 us: no classes pay
@@ -80,3 +81,43 @@ def compile_mesh(mesh: Mesh) -> None:
 
     conditions = [F.expr(text) for text in HASHES]
     mesh_to_column(mesh, conditions, {name: F.col(name) for name in mesh.tree.attributes}, (0, 1))
+
+
+def count_timings(monkeypatch) -> list[int]:
+    """Return a list that gets an entry whenever conditions are timed by themselves."""
+    timings: list[int] = []
+
+    def costs(sample, conditions, rows, budget=None):
+        timings.append(rows)
+        return TimedConditions((1.0,) * len(conditions), True)
+
+    monkeypatch.setattr(native_run, "time_conditions", costs)
+    return timings
+
+
+@pytest.mark.parametrize(("classes_s", "times"), [(1.0, 0), (2.9, 1)])
+def test_a_clear_gain_needs_no_timing_of_single_conditions(
+    table, monkeypatch, classes_s: float, times: int
+) -> None:
+    fake_trial(monkeypatch, written=3.0, order=3.0, classes=classes_s)
+    timings = count_timings(monkeypatch)
+    f = el.where(*HASHES, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
+    filtered = table.transform(f)
+    assert len(timings) == times
+    assert f.report().classes
+    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+
+
+def test_an_order_is_used_without_a_trial_only_if_conditions_were_timed(table, monkeypatch) -> None:
+    def no_trial(sample, rows, ways, expected_us, budget, gain_min):
+        return TimedTrial(rows, dict.fromkeys(ways, float("inf")))
+
+    monkeypatch.setattr(native_run, "time_ways", no_trial)
+    last_is_cheap = TimedConditions((100.0, 100.0, 0.1), True)
+    for is_complete, changes in ((True, 1), (False, 0)):
+        timed = dataclasses.replace(last_is_cheap, is_complete=is_complete)
+        monkeypatch.setattr(native_run, "time_conditions", lambda *_, timed=timed: timed)
+        f = el.where(*HASHES, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
+        table.transform(f)
+        assert len(f.journal().of(NativeReordered)) == changes
+        assert not f.report().classes

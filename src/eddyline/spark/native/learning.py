@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from eddyline.arrays import BoolArray
 from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
 from eddyline.mesh import MeshOptions, SearchResult, TrainingSet, find_mesh
 from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.native.pilot import HELD_OUT
-from eddyline.spark.native.timing import time_conditions
+from eddyline.spark.native.timing import TimedConditions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,16 +47,41 @@ class NativeLesson:
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
-def learn_native(
+@dataclass(frozen=True)
+class EvaluatedSample:
+    """Sampled rows with the answers of native conditions.
+
+    Parameters
+    ----------
+    columns
+        Values of the columns that may classify rows.
+    drops
+        A line for each row and a column for each condition: whether it drops the row.
+    held_out
+        Which rows a mesh is not made from but judged on.
+    rejected
+        Columns that cannot classify rows, and why.
+
+    """
+
+    columns: Mapping[str, pa.Array]
+    drops: BoolArray
+    held_out: BoolArray
+    rejected: Mapping[str, str]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.drops)
+
+
+def evaluate_sample(
     sample: DataFrame,
     conditions: Sequence[Column],
     attributes: Mapping[str, Column],
-    options: MeshOptions,
-    seed: int | None,
     budget: PlanningBudget,
-    reading_share: float = 1.0,
-) -> NativeLesson:
-    """Evaluate all conditions on the sample, time each of them, and search for a mesh.
+) -> EvaluatedSample:
+    """Evaluate all conditions on the sample; raises `OutOfTimeError` if it takes too long.
 
     Parameters
     ----------
@@ -63,11 +89,8 @@ def learn_native(
         Sampled rows, with the flag `HELD_OUT`.
     conditions, attributes
         The conditions, and the columns that may classify rows.
-    options, seed
-        Of the search.
-    budget, reading_share
-        Limits the time, and the share of it for reading the sample. Raises `OutOfTimeError` if the
-        sample cannot be read by then.
+    budget
+        Limits the time.
 
     """
     answers = [
@@ -75,7 +98,7 @@ def learn_native(
     ]
     named = [column.alias(f"a{n}") for n, column in enumerate(attributes.values())]
     evaluated = sample.select(*named, *answers, F.col(HELD_OUT))
-    table = budget.part(reading_share).run(evaluated.toArrow).combine_chunks()
+    table = budget.run(evaluated.toArrow).combine_chunks()
     columns: dict[str, pa.Array] = {}
     rejected: dict[str, str] = {}
     for number, name in enumerate(attributes):
@@ -89,20 +112,42 @@ def learn_native(
         [_plain(each).to_numpy(zero_copy_only=False) for each in table.columns[len(named) :]],
         axis=1,
     ).astype(bool)
-    timed = time_conditions(sample, conditions, table.num_rows, budget)
-    training = TrainingSet(columns, ~flags[:, :-1], timed.cost_us)
-    fitted = training.subset(np.flatnonzero(~flags[:, -1]))
+    return EvaluatedSample(columns, ~flags[:, :-1], flags[:, -1], rejected)
+
+
+def learn_native(
+    evaluated: EvaluatedSample,
+    timed: TimedConditions,
+    options: MeshOptions,
+    seed: int | None,
+    budget: PlanningBudget,
+) -> NativeLesson:
+    """Search for the mesh that costs least.
+
+    Parameters
+    ----------
+    evaluated, timed
+        What the conditions drop, and what they cost.
+    options, seed
+        Of the search.
+    budget
+        Limits the time.
+
+    """
+    training = TrainingSet(evaluated.columns, evaluated.drops, timed.cost_us)
+    rejected = dict(evaluated.rejected)
+    if budget.is_over:
+        return NativeLesson(
+            SearchResult(None, 0, 0.0, "time"), training, timed.is_complete, rejected
+        )
+    fitted = training.subset(np.flatnonzero(~evaluated.held_out))
     left_s = budget.left_s(SEARCH_SHARE)
     if left_s is not None:
         seconds_max = min(left_s, options.seconds_max or left_s)
         options = dataclasses.replace(options, seconds_max=max(seconds_max, 1e-3))
-    if not timed.is_complete or budget.is_over:
-        return NativeLesson(
-            SearchResult(None, 0, 0.0, "time"), training, timed.is_complete, rejected
-        )
     result = find_mesh(fitted, options, seed, budget.progress)
     used = result.mesh.tree.attributes if result.mesh else []
-    rejected |= {name: NOT_WORTH_ITS_COST for name in columns if name not in used}
+    rejected |= {name: NOT_WORTH_ITS_COST for name in evaluated.columns if name not in used}
     return NativeLesson(result, training, timed.is_complete, rejected)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from eddyline.journal import Event
 from eddyline.journal.events import ClassesFound, NativeReordered, NoClassesFound, TrialEnded
-from eddyline.mesh import Mesh, MeshOptions, TrainingSet
+from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.ordering.static import ordering_cost
@@ -23,9 +23,15 @@ from eddyline.spark.common.filters import filter_by
 from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.columns import mesh_to_column
-from eddyline.spark.native.learning import learn_native
+from eddyline.spark.native.learning import NativeLesson, evaluate_sample, learn_native
 from eddyline.spark.native.pilot import HELD_OUT, HELD_OUT_SHARE, with_held_out
-from eddyline.spark.native.timing import Way, time_ways
+from eddyline.spark.native.timing import (
+    CLEAR_GAIN,
+    TimedConditions,
+    Way,
+    time_conditions,
+    time_ways,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,6 +87,15 @@ class NativeRun:
         conditions = [predicate.column() for predicate in self.predicates]
         attributes = {name: F.col(quoted(name)) for name in mesh.tree.attributes}
         return df.filter(mesh_to_column(mesh, conditions, attributes, self.order))
+
+    @property
+    def gain(self) -> float:
+        """Share of the time that what is used saves against the written order, as timed."""
+        if not self.is_timed:
+            return 0.0
+        used = CLASSES if self.mesh is not None else ORDER
+        is_written = self.mesh is None and self.order == tuple(range(len(self.predicates)))
+        return 0.0 if is_written else 1 - self.cost_us[used] / self.cost_us[WRITTEN]
 
     def names(self, order: Sequence[int] | None = None) -> tuple[str, ...]:
         """Return the names of the predicates, as written or in an order."""
@@ -153,16 +168,40 @@ def learn_run(
         sample, list(columns) if classify_by is None else classify_by, ()
     )
     in_jvm = dataclasses.replace(options, overheads=options.overheads or JVM_OVERHEADS)
-    lesson = learn_native(sample, conditions, attributes, in_jvm, seed, budget, reading_share)
+    evaluated = evaluate_sample(sample, conditions, attributes, budget.part(reading_share))
+    run.rows = evaluated.rows
+    trials = _Trials(run, sample, options.gain_min, budget, query_rows)
+
+    def learn(timed: TimedConditions) -> NativeLesson:
+        lesson = learn_native(evaluated, timed, in_jvm, seed, budget)
+        _learn_from(run, lesson, options, trials, write, query)
+        return lesson
+
+    if budget.left_s() is not None:
+        # Timing each condition takes longer than trying what is best if all cost the same.
+        lesson = learn(TimedConditions((1.0,) * len(conditions), False))
+        if run.gain >= CLEAR_GAIN or budget.is_over:
+            return dict(lesson.rejected)
+    lesson = learn(time_conditions(sample, conditions, evaluated.rows, budget))
+    return dict(lesson.rejected)
+
+
+def _learn_from(
+    run: NativeRun,
+    lesson: NativeLesson,
+    options: MeshOptions,
+    trials: _Trials,
+    write: Write,
+    query: str,
+) -> None:
+    """Use the order or the mesh of a lesson if it is faster; write what was found."""
     training, found = lesson.training, lesson.result.mesh
     mesh = None if found is None else found.settled()
-    run.rows = training.rows
-    if lesson.is_timed:
-        run.order = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
+    order = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
     numbers: dict[str, Any] = {
         "rows": training.rows,
         "cost_us": dict(zip(run.names(), np.round(training.cost_us, 3).tolist(), strict=True)),
-        "order": run.names(run.order),
+        "order": run.names(order),
         **lesson.result.numbers(),
         "rejected": dict(lesson.rejected),
         "query": query,
@@ -173,51 +212,9 @@ def learn_run(
         settled = tuple(found.uncertain_words(run.names()))
         classes = tuple(mesh.words(run.names()))
         write(ClassesFound(classes=classes, settled=settled, **numbers))
-    if lesson.is_timed:
-        _choose(run, mesh, training, sample, options.gain_min, budget, query_rows)
-        _write_choice(run, mesh, write)
-    return dict(lesson.rejected)
-
-
-def _choose(
-    run: NativeRun,
-    mesh: Mesh | None,
-    training: TrainingSet,
-    sample: DataFrame,
-    gain_min: float,
-    budget: PlanningBudget,
-    query_rows: Callable[[], float] | None,
-) -> None:
-    """Decide among the written order, the best one and the mesh; note what they cost."""
-    written, order = tuple(range(len(run.predicates))), run.order
-    ways: dict[str, Way] = {WRITTEN: lambda df: run.by_order(df, written)}
-    run.cost_us = {WRITTEN: ordering_cost(written, training.drops, training.cost_us)}
-    if order != written:
-        ways[ORDER] = lambda df: run.by_order(df, order)
-        run.cost_us[ORDER] = ordering_cost(order, training.drops, training.cost_us)
-    if mesh is not None:
-        ways[CLASSES] = lambda df: run.by_mesh(df, mesh)
-    best = (
-        ORDER
-        if run.cost_us.get(ORDER, math.inf) < (1 - gain_min) * run.cost_us[WRITTEN]
-        else WRITTEN
-    )
-    if len(ways) > 1:
-        held_out = sample.filter(F.col(HELD_OUT))
-        rows = max(1, round(run.rows * HELD_OUT_SHARE))
-        trial = time_ways(held_out, rows, ways, min(run.cost_us.values()), budget, gain_min)
-        if trial.is_enough:
-            best = trial.winner(gain_min, None if query_rows is None else query_rows())
-            run.is_timed = True
-            run.cost_us = {way: trial.us(way) for way in ways}
-    if best == CLASSES:
-        run.mesh = mesh
-    elif best == WRITTEN:
-        run.order = written
-
-
-def _write_choice(run: NativeRun, mesh: Mesh | None, write: Write) -> None:
-    if run.mesh is None and run.order != tuple(range(len(run.predicates))):
+    before = run.order
+    is_tried = trials.choose(order, mesh, lesson)
+    if run.mesh is None and run.order not in (before, tuple(range(len(run.predicates)))):
         write(
             NativeReordered(
                 before=run.names(),
@@ -233,11 +230,73 @@ def _write_choice(run: NativeRun, mesh: Mesh | None, write: Write) -> None:
             TrialEnded(
                 subject="classes",
                 method="alternating",
-                verdict="interrupted" if not run.is_timed else "kept" if run.mesh else "reverted",
+                verdict="interrupted" if not is_tried else "kept" if run.mesh else "reverted",
                 before=run.names(run.order),
                 after=tuple(mesh.words(run.names())),
                 rows=run.rows,
-                before_us=round(min(others_us), 4),
+                before_us=round(min(others_us, default=0.0), 4),
                 after_us=round(run.cost_us.get(CLASSES, 0.0), 4),
             )
         )
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Decides how a run is evaluated, by timing.
+
+    Parameters
+    ----------
+    run
+        The conditions; changed to what is faster.
+    sample
+        Sampled rows.
+    gain_min
+        Share of the time by which another way than the written order must be faster.
+    budget
+        Limits the time.
+    query_rows
+        Returns about how many rows are to be filtered. None: many.
+
+    """
+
+    run: NativeRun
+    sample: DataFrame
+    gain_min: float
+    budget: PlanningBudget
+    query_rows: Callable[[], float] | None
+
+    def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
+        """Decide among the written order, another one and a mesh; note what they cost.
+
+        Without time for a trial, another order is used only if its conditions were timed.
+        Returns whether there was a trial.
+        """
+        run, training = self.run, lesson.training
+        written = tuple(range(len(run.predicates)))
+        ways: dict[str, Way] = {WRITTEN: lambda df: run.by_order(df, written)}
+        cost_us = {WRITTEN: ordering_cost(written, training.drops, training.cost_us)}
+        if order != written:
+            ways[ORDER] = lambda df: run.by_order(df, order)
+            cost_us[ORDER] = ordering_cost(order, training.drops, training.cost_us)
+        if mesh is not None:
+            ways[CLASSES] = lambda df: run.by_mesh(df, mesh)
+        is_better = cost_us.get(ORDER, math.inf) < (1 - self.gain_min) * cost_us[WRITTEN]
+        best = ORDER if is_better and lesson.is_timed else WRITTEN
+        is_tried = False
+        if len(ways) > 1:
+            held_out = self.sample.filter(F.col(HELD_OUT))
+            rows = max(1, round(run.rows * HELD_OUT_SHARE))
+            expected_us = min(cost_us.values())
+            trial = time_ways(held_out, rows, ways, expected_us, self.budget, self.gain_min)
+            is_tried = trial.is_enough
+            if is_tried:
+                query_rows = None if self.query_rows is None else self.query_rows()
+                best = trial.winner(self.gain_min, query_rows)
+                cost_us = {way: trial.us(way) for way in ways}
+        if run.is_timed and not is_tried:
+            return False  # what was timed before stays
+        run.order = order if best != WRITTEN else written
+        run.mesh = mesh if best == CLASSES else None
+        run.is_timed = is_tried
+        run.cost_us = cost_us if is_tried or lesson.is_timed else {}
+        return is_tried

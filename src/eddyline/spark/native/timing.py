@@ -28,6 +28,8 @@ TRIAL_SECONDS = (0.05, 0.5)
 TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
 TRIAL_ROUNDS_MIN = 3
+#: Gain of the last way from which two rounds are enough.
+CLEAR_GAIN = 0.15
 
 
 class _Runs:
@@ -82,9 +84,10 @@ def time_conditions(
 ) -> TimedConditions:
     """Return the cost of each condition, from runs over the sample.
 
-    A first run over few rows tells costly conditions from cheap ones. Then each is run over so many
-    copies of the sample that it stands out from the fixed time of a job, in turn with the others.
-    What was not timed when the time is up counts as average.
+    Runs of all conditions together tell how many copies of the sample make them stand out from the
+    fixed time of a job. Over these each is run by itself, in turn with the others. Without a limit,
+    those that are much cheaper are run again over more copies; with one, they count as cheap as the
+    runs can tell. What was not timed when the time is up counts as average.
 
     Parameters
     ----------
@@ -99,11 +102,14 @@ def time_conditions(
     if not rows:
         return TimedConditions((1.0,) * len(conditions), False)
     budget = budget or PlanningBudget(sample.sparkSession, None)
-    rounds = TIMING_ROUNDS_UNLIMITED if budget.left_s() is None else TIMING_ROUNDS
+    is_limited = budget.left_s() is not None
+    rounds = TIMING_ROUNDS if is_limited else TIMING_ROUNDS_UNLIMITED
     runs = _Runs(sample, budget)
     cost_us: dict[int, float] = {}
-    pending, copies, is_complete = list(range(len(conditions))), 1, False
+    pending, is_complete = list(range(len(conditions))), False
     with contextlib.suppress(OutOfTimeError):
+        together_s = _seconds_together(runs, conditions)
+        copies = _copies(1, len(conditions), together_s, rows)
         while pending:
             df = runs.over(copies)
             unfiltered = runs.counted(df)
@@ -116,17 +122,42 @@ def time_conditions(
             for condition in pending:
                 net_s = max(spent[condition] - nothing, RESOLUTION_S)
                 cost_us[condition] = net_s * 1e6 / (copies * rows)
-            is_complete = is_complete or copies > 1
+            is_complete = True
             pending = [each for each in pending if spent[each] - nothing < TIMING_SECONDS]
-            if copies * rows >= TIMING_ROWS_MAX:
+            if is_limited or copies * rows >= TIMING_ROWS_MAX or not pending:
                 break
-            slowest_s = max((spent[each] - nothing for each in pending), default=TIMING_SECONDS)
-            factor = 1.5 * TIMING_SECONDS / max(slowest_s, 1e-6)
-            copies = max(2 * copies, min(round(copies * factor), TIMING_ROWS_MAX // rows))
-        is_complete = True
+            slowest_s = max(spent[each] - nothing for each in pending)
+            copies = max(2 * copies, _copies(copies, 1, slowest_s, rows))
     average = sum(cost_us.values()) / len(cost_us) if cost_us else 1.0
     costs = tuple(cost_us.get(number, average) for number in range(len(conditions)))
     return TimedConditions(costs, is_complete)
+
+
+def _seconds_together(runs: _Runs, conditions: Sequence[Column]) -> float:
+    """Return how long all conditions take over the sample, without the fixed time of a job."""
+    df = runs.over(1)
+    unfiltered = runs.counted(df)
+    together = df.agg(*[F.count_if(condition) for condition in conditions])
+    nothing, spent = float("inf"), float("inf")
+    for _ in range(TIMING_ROUNDS):
+        nothing = min(nothing, runs.seconds(unfiltered))
+        spent = min(spent, runs.seconds(together))
+    return spent - nothing
+
+
+def _copies(copies: int, conditions: int, seconds: float, rows: int) -> int:
+    """Return over how many copies of the sample each condition takes long enough, or nearly.
+
+    Parameters
+    ----------
+    copies, conditions, seconds
+        So many conditions took so long together, over so many copies.
+    rows
+        Of the sample.
+
+    """
+    factor = 1.5 * conditions * TIMING_SECONDS / max(seconds, RESOLUTION_S)
+    return max(1, min(round(copies * factor), TIMING_ROWS_MAX // rows))
 
 
 #: A way to filter a DataFrame.
@@ -191,8 +222,14 @@ class TimedTrial:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there were enough rounds to compare anything."""
-        return self.rounds >= TRIAL_ROUNDS_MIN
+        """Whether there were enough rounds to compare anything.
+
+        The first round is for generating code. After the second, a large gain of the last way is
+        beyond doubt.
+        """
+        if self.rounds >= TRIAL_ROUNDS_MIN:
+            return True
+        return self.rounds > 1 and self.winner(CLEAR_GAIN) == list(self.seconds)[-1]
 
 
 def time_ways(

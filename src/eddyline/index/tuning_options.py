@@ -50,6 +50,14 @@ class TuningOptions:
         Whether a batch of searches that would cost more than indexing all rows again is reason to
         select a configuration before it is served, whatever the schedule says.
 
+    Examples
+    --------
+    >>> options = TuningOptions.paper(bits=11)
+    >>> options.schedule().name, options.migration.name, options.only
+    ('hybrid', 'nothing', 'bit address')
+    >>> TuningOptions().schedule().name, TuningOptions().migration.name, TuningOptions().only
+    ('continuous', 'partial', None)
+
     """
 
     assessment: Callable[[], Assessment] = default_assessment

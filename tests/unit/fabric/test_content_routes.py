@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddyline.content import ContentOptions
 from eddyline.fabric.tactics.content_routes import group_by_route
 from tests.unit.fabric.test_classes import make_data, make_router, route_all
 
@@ -13,19 +12,17 @@ from tests.unit.fabric.test_classes import make_data, make_router, route_all
 class TwoKinds:
     """Rows of partition 0 are dropped by operator 0, those of partition 1 by operator 1."""
 
-    options = ContentOptions()
+    detailed = np.zeros((2, 1, 2))
 
-    def attributes_in_use(self) -> list[int]:
-        return [0]
-
-    def selectivities(self, partitions: np.ndarray) -> np.ndarray:
+    def selectivities(self, partitions: np.ndarray, classifier: np.ndarray) -> np.ndarray:
         first = partitions[0] == 0
         return np.stack([np.where(first, 0.1, 0.9), np.where(first, 0.9, 0.1)], axis=0)
 
 
 def sizes(rare: int, common: int) -> dict[tuple[int, ...], int]:
     partitions = np.array([[0] * common + [1] * rare])
-    grouped = group_by_route(TwoKinds(), partitions, np.ones(2), (0, 1))  # type: ignore[arg-type]
+    kinds, classifier = TwoKinds(), np.zeros(2, dtype=np.int64)
+    grouped = group_by_route(kinds, classifier, partitions, np.ones(2), (0, 1))  # type: ignore[arg-type]
     counts: dict[tuple[int, ...], int] = {}
     for route, rows in grouped:
         counts[route] = counts.get(route, 0) + len(rows)
@@ -44,6 +41,6 @@ def test_small_batches_have_smaller_rusters() -> None:
 
 def test_detours_are_counted_so_that_their_share_follows_their_cost() -> None:
     router = make_router("content")
-    before = router.segments[0].tactic._detours.probability
+    before = list(router.segments[0].tactic._detours.probability)
     route_all(router, make_data(0, 60_000)[0])
     assert router.segments[0].tactic._detours.probability != pytest.approx(before)

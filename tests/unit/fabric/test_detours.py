@@ -11,14 +11,21 @@ from eddyline.fabric.tactics.content_detours import DetourRate
 
 
 def adjusted(seen: list[int], times: int = 1, budget: float | None = 0.01) -> float:
-    """Return the share after detours of 100 rows that needed so many evaluations, of 1 us each."""
-    rate = DetourRate(ContentOptions(profile_probability=0.05, profile_budget=budget))
+    """Return the share after detours of 100 rows that needed so many evaluations, of 1 us each.
+
+    A row on its usual route needs one.
+    """
+    rate = DetourRate(1, ContentOptions(profile_probability=0.05, profile_budget=budget))
     for _ in range(times):
-        rate.reset()
-        counts = np.array([seen, seen])
-        rate.add(RouteTrace(None, 100, [], None, counts, np.zeros(len(seen))))
-        rate.adjust(usual_us=1.0, cost_us=np.ones(len(seen)))
-    return rate.probability
+        rate.add(trace(seen))
+        rate.add_usual(trace([100, 0]))
+        rate.adjust(0, cost_us=np.ones(2))
+    return rate.probability[0]
+
+
+def trace(seen: list[int]) -> RouteTrace:
+    """Return what 100 rows showed."""
+    return RouteTrace(None, 100, [], None, np.array([seen, seen]), np.zeros(len(seen)))
 
 
 def test_the_share_tends_to_what_the_budget_allows() -> None:
@@ -41,8 +48,10 @@ def test_without_a_budget_the_share_stays() -> None:
 
 
 def test_detours_of_another_operator_do_not_count() -> None:
-    rate = DetourRate(ContentOptions(profile_probability=0.05, profile_budget=0.01))
-    rate.add(RouteTrace(None, 100, [], None, np.array([[900], [0]]), np.zeros(1)))
-    rate.reset()
-    rate.adjust(usual_us=1.0, cost_us=np.ones(1))
-    assert rate.probability == 0.05
+    rate = DetourRate(2, ContentOptions(profile_probability=0.05, profile_budget=0.01))
+    rate.add(trace([100, 900]))
+    rate.add_usual(trace([100, 0]))
+    rate.adjust(0, cost_us=np.ones(2))
+    assert rate.probability[0] < 0.05
+    rate.adjust(1, cost_us=np.ones(2))  # nothing was counted since
+    assert rate.probability[1] == 0.05

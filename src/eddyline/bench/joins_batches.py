@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
-import pathlib
 import statistics
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from eddyline.bench.cpu_time import cpu_seconds
 from eddyline.bench.harness import Bench, local_spark, ratio
 from eddyline.bench.joins_spark import median_seconds
 
@@ -132,24 +131,3 @@ def much_state(bench: Bench) -> None:
         f"{statistics.median(little):.2f} s a micro-batch; control "
         f"{ratio(little[::2], little[1::2]):.2f}",
     )
-
-
-def cpu_seconds() -> float | None:
-    """Return the CPU time of this process and all below it, ended ones included; Linux only."""
-    proc = pathlib.Path("/proc")
-    if not (proc / "self" / "stat").exists():
-        return None
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for entry in proc.iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # it has just ended
-            parents[int(entry.name)] = int(fields[1])
-            ticks[int(entry.name)] = sum(map(int, fields[11:15]))
-    below = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in below} - below:
-        below |= more
-    return sum(ticks.get(pid, 0) for pid in below) / os.sysconf("SC_CLK_TCK")

@@ -28,6 +28,7 @@ from eddyline.bench.harness import (
     run_to_noop,
     to_noop,
 )
+from eddyline.bench.where_cheap import cheap
 from eddyline.ordering.static import ordering_cost
 from eddyline.spark.common.predicates import udf
 from eddyline.spark.where.where import Where, where
@@ -82,6 +83,7 @@ def run(bench: Bench) -> None:
             "correlated": lambda: _measure(bench, folder, _correlated),
             "drifting": lambda: _measure(bench, folder, _drifting),
             "one": lambda: _measure_one_predicate(bench, folder),
+            "cheap": lambda: cheap(bench, folder),
             "memory": lambda: _measure_memory(bench, folder),
         }
         if bench.data is not None:

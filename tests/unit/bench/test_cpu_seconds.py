@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from eddyline.bench.joins_batches import cpu_seconds
+from eddyline.bench.cpu_time import cpu_seconds
 
 BUSY = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 
@@ -76,8 +77,8 @@ class BitAddressMethod(IndexMethod):
     def __init__(self, training: Training, options: TuningOptions, is_tuned: bool = True) -> None:
         super().__init__()
         self.is_tuned = is_tuned
-        self.options = options
-        self.tuner = Tuner(options)
+        self.options = dataclasses.replace(options, only=BitAddress.name)
+        self.tuner = Tuner(self.options)
         self._partitions: list[dict[int, Partition]] = [{} for _ in range(STREAMS)]
         for state, demand in enumerate(training.demands):
             self.tuner.begin_with(state_name(state), demand)

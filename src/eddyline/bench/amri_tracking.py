@@ -152,7 +152,8 @@ class Amri(State):
     def __init__(self, columns: int, options: TuningOptions, phase: Phase) -> None:
         super().__init__(columns)
         bits = PARTITION_ROWS.bit_length() - 1
-        self._tuner = Tuner(dataclasses.replace(options, bits=bits))
+        own = dataclasses.replace(options, bits=bits, only=BitAddress.name)
+        self._tuner = Tuner(own)
         searches = BATCH_SEARCHES / BATCH_ROWS * WINDOW_ROWS
         self._tuner.begin_with("A", Demand(phase.frequencies, searches))
 

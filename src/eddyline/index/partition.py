@@ -131,7 +131,7 @@ class Partition:
         costs, rows, expected = self._costs, len(self), max(demand.get(pattern, 0.0), probes)
         further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
         sort_ns, exact_ns = rows * costs.sort_ns * further, costs.exact_ns * further
-        walked_ns = self._walked_ns(pattern)
+        walked_ns = self.walked_ns(pattern)
         build_ns = 0.0
         if self._bit_address is None:  # all patterns share it
             build_ns = rows * costs.insert_ns / max(len(demand), 1)
@@ -146,23 +146,13 @@ class Partition:
         self._excess_ns[pattern] = excess_ns
         return self._join if is_joined else self.bit_address
 
-    def forecast_ns(self, pattern: Pattern, probes: int) -> float:
-        """Return what a batch of searches would cost, if the best index for it alone is used."""
-        costs = self._costs
-        walked_ns = probes * self._walked_ns(pattern)
-        if self._only == BitAddress.name:
-            return walked_ns
-        further = 1 + _FURTHER_COLUMN * (len(pattern) - 1)
-        sort_ns = 0.0 if self._hashes.is_built(pattern) else len(self) * costs.sort_ns * further
-        return min(walked_ns, sort_ns + probes * costs.exact_ns * further)
-
-    def _walked_ns(self, pattern: Pattern) -> float:
-        """Return what a search by a pattern costs in the bit-address index."""
+    def walked_ns(self, pattern: Pattern, searches: int = 1) -> float:
+        """Return what searches by a pattern cost in the bit-address index."""
         costs, configuration, rows = self._costs, self._configuration, len(self)
         known = min(configuration.given(pattern), rows.bit_length())
         more_rows, more_ranges = rows / (1 << known) - 1, configuration.ranges(pattern) - 1
         walked_ns = max(more_rows, 0) * costs.compare_ns + more_ranges * costs.visit_ns
-        return costs.search_ns + min(walked_ns, rows * costs.compare_ns)
+        return searches * (costs.search_ns + min(walked_ns, rows * costs.compare_ns))
 
     @property
     def bit_address(self) -> BitAddress:

@@ -249,6 +249,8 @@ class Tuner:
         That is so if indexing all rows again for it costs less, and searches by this pattern have
         become more than `SURPRISE` times as frequent since the present configuration was selected.
         The searches counted so far are taken with those assessed before; the assessment goes on.
+        Where partitions may use rivals, nothing is done: they build a sorted hash for such a batch,
+        which costs as much as indexing the rows again.
 
         Parameters
         ----------
@@ -258,11 +260,11 @@ class Tuner:
             Those that the searches concern.
 
         """
-        if not self.options.at_once:
+        if not self.options.at_once or self.options.only != BitAddress.name:
             return
         began = time.perf_counter()
         rows = sum(map(len, partitions))
-        forecast_ns = sum(partition.forecast_ns(pattern, probes) for partition in partitions)
+        forecast_ns = sum(partition.walked_ns(pattern, probes) for partition in partitions)
         least_ns = len(partitions) * probes * self.costs.search_ns
         if forecast_ns > least_ns + rows * (self.costs.insert_ns + self.costs.delete_ns):
             own = self._state(state)

@@ -272,7 +272,7 @@ class Where:
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
         from eddyline.spark.common.columns import candidate_attributes, shortened_texts
-        from eddyline.spark.where.cheapness import why_too_cheap
+        from eddyline.spark.where.cheapness import columns_that_pay
         from eddyline.spark.where.planner import RouterPlanner
 
         planner = RouterPlanner(df, self._stages.routed)
@@ -287,16 +287,19 @@ class Where:
                 for name in part.attributes
             }
             if self._classify_by is None:  # columns of no use need not cross
-                too_cheap = None
-                is_training = self._sample is not None and not knowledge
-                if self._policy == "auto" and not in_use and not is_training:
-                    too_cheap = why_too_cheap(self._stages.routed, knowledge)
                 crossing = {*in_use, *planner.argument_names}
-                left_out = tuple(name for name in candidates if name not in crossing)
-                if left_out and too_cheap is not None:
-                    self._note(ColumnsLeftOut(columns=left_out, reason=too_cheap))
-                if in_use or too_cheap is not None:
-                    candidates = {n: column for n, column in candidates.items() if n in crossing}
+                others = [name for name in candidates if name not in crossing]
+                is_training = self._sample is not None and not knowledge
+                if not in_use and (self._policy != "auto" or is_training):
+                    crossing |= set(others)
+                elif not in_use:
+                    is_text = {name: name in self._shortened for name in others}
+                    paying, reason = columns_that_pay(is_text, self._stages.routed, knowledge)
+                    crossing |= paying
+                    left_out = tuple(name for name in others if name not in paying)
+                    if left_out:
+                        self._note(ColumnsLeftOut(columns=left_out, reason=reason))
+                candidates = {n: column for n, column in candidates.items() if n in crossing}
             planner.add_attributes(candidates)
         return planner
 

@@ -11,7 +11,7 @@ import pytest
 
 import eddyline as el
 from eddyline.fabric.knowledge import OrderKnowledge
-from eddyline.spark.where.cheapness import looks_costly, why_too_cheap
+from eddyline.spark.where.cheapness import columns_that_pay, looks_costly
 
 LIMIT = 7
 PATTERN = re.compile("x+")
@@ -71,17 +71,34 @@ def test_loops_libraries_and_objects_of_other_classes_look_costly(function) -> N
     assert looks_costly(function)
 
 
+#: Columns that could classify rows, and whether they are texts.
+COLUMNS = {"kind": True, "size": False, "site": True}
+
+
+def crossing(given, *known) -> set[str]:
+    """Return the columns that cross for predicates."""
+    return columns_that_pay(COLUMNS, given, known)[0]
+
+
 def predicates(*functions):
     return [el.udf(function, "a", name=f"p{n}") for n, function in enumerate(functions)]
 
 
 def test_one_predicate_that_may_be_expensive_is_enough() -> None:
-    assert why_too_cheap(predicates(lambda a: a < 3, PATTERN.search), ()) is not None
-    assert why_too_cheap(predicates(lambda a: a < 3, counts_words), ()) is None
+    assert crossing(predicates(lambda a: a < 3, lambda a: a > 1)) == set()
+    assert crossing(predicates(lambda a: a < 3, counts_words)) == set(COLUMNS)
 
 
 @pytest.mark.parametrize(("cost_us", "is_cheap"), [((0.3, 0.5), True), ((0.3, 30.0), False)])
 def test_measured_costs_decide_whatever_the_code_looks_like(cost_us, is_cheap) -> None:
     known = OrderKnowledge((0, 1), cost_us, np.zeros((0, 2), dtype=bool))
     both = predicates(counts_words, lambda a: a < 3)
-    assert (why_too_cheap(both, (known,)) is not None) == is_cheap
+    assert crossing(both, known) == (set() if is_cheap else set(COLUMNS))
+
+
+def test_regular_expressions_pay_for_a_few_columns_numbers_first() -> None:
+    assert crossing(predicates(PATTERN.search, lambda a: a < 3)) == {"size"}
+    assert crossing(predicates(PATTERN.search, lambda text: not PATTERN.search(text))) == {
+        "size",
+        "kind",
+    }

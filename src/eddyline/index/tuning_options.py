@@ -48,7 +48,8 @@ class TuningOptions:
         Name of the only index that partitions use; None for the cheapest.
     at_once
         Whether a batch of searches that would cost more than indexing all rows again is reason to
-        select a configuration before it is served, whatever the schedule says.
+        select a configuration before it is served, whatever the schedule says. Has an effect only
+        if `only` names the bit-address index: where rivals are allowed, a sorted hash serves it.
 
     Examples
     --------

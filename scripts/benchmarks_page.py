@@ -1,17 +1,25 @@
-"""Write docs/benchmarks.md from the JSON files that `eddyline bench NAME --json FILE` wrote."""
+"""Write docs/benchmarks.md from the JSON files that `eddyline bench NAME --json FILE` wrote.
+
+A section for each benchmark, a table for each of its parts. What a number was compared with stands
+in the table if it is short; otherwise once below it, as a note.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 HEAD = """# Benchmarks
 
 Written by `make docs` from what `make bench` measured; nothing here is typed by hand. Times are
 ratios of variants run in turn, medians of several rounds, beside a control that compares a variant
-with itself. Evaluations are counted.
+with itself. Evaluations are counted. "paper" is what the paper reports for the same quantity.
 """
+CELL_MAX = 60  # characters of a baseline in a table; a longer one becomes a note
 
 
 def main(artifacts: pathlib.Path, page: pathlib.Path) -> int:
@@ -20,27 +28,68 @@ def main(artifacts: pathlib.Path, page: pathlib.Path) -> int:
     if not files:
         print(f"no results in {artifacts}; run `make bench` first", file=sys.stderr)
         return 1
-    parts = [HEAD]
-    for path in files:
-        document = json.loads(path.read_text())
-        environment = document["environment"]
-        versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
-        parts.append(
-            f"## eddyline bench {document['bench']}\n\n"
-            f"{environment['cores']} cores, {environment['memory_gib']} GiB, "
-            f"Python {environment['python']}, {versions}; seed {environment['seed']}.\n\n"
-            "| metric | value | unit | baseline | paper |\n|---|---:|---|---|---|"
-        )
-        for result in document["results"]:
-            value = result["value"]
-            shown = f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
-            cells = [result["metric"], shown, result["unit"]]
-            cells += ["" if result[k] is None else str(result[k]) for k in ("baseline", "paper")]
-            parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        parts.append("")
-    page.write_text("\n".join(parts))
+    documents = [json.loads(path.read_text()) for path in files]
+    links = [f"[{name}](#eddyline-bench-{name})" for name in (each["bench"] for each in documents)]
+    sections = [section for document in documents for section in benchmark_sections(document)]
+    page.write_text("\n".join([HEAD, " | ".join(links), "", *sections]))
     print(f"wrote {page}")
     return 0
+
+
+def benchmark_sections(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the heading of a benchmark, and each of its parts."""
+    environment = document["environment"]
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
+    yield (
+        f"## eddyline bench {document['bench']}\n\n"
+        f"{environment['cores']} cores, {environment['memory_gib']} GiB, "
+        f"Python {environment['python']}, {versions}; seed {environment['seed']}.\n"
+    )
+    for part, results in itertools.groupby(document["results"], lambda result: result["part"]):
+        if part is not None:
+            yield f"### {document['bench']} --only {part}\n"
+        yield part_table(list(results))
+
+
+def part_table(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of one part, with its notes.
+
+    Examples
+    --------
+    >>> ratio = {"metric": "as written / ours", "value": 1.5, "unit": "x", "paper": None}
+    >>> print(part_table([{**ratio, "baseline": "control 1.00"}, {**ratio, "baseline": "x" * 70}]))
+    | metric | value | unit | compared with |
+    |---|---:|---|---|
+    | as written / ours | 1.500 | x | control 1.00 |
+    | as written / ours | 1.500 | x | note 1 |
+    <BLANKLINE>
+    1. xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+    <BLANKLINE>
+
+    """
+    notes: dict[str, int] = {}
+    has_paper = any(result["paper"] is not None for result in results)
+    head = ["metric", "value", "unit", "compared with", *(["paper"] if has_paper else [])]
+    lines = [_row(head), "|---|---:|---|---|" + ("---|" if has_paper else "")]
+    for result in results:
+        baseline = "" if result["baseline"] is None else str(result["baseline"])
+        if len(baseline) > CELL_MAX:
+            baseline = f"note {notes.setdefault(baseline, len(notes) + 1)}"
+        cells = [result["metric"], _number(result["value"]), result["unit"], baseline]
+        if has_paper:
+            cells.append("" if result["paper"] is None else str(result["paper"]))
+        lines.append(_row(cells))
+    if notes:
+        lines += ["", *(f"{number}. {note}" for note, number in notes.items())]
+    return "\n".join([*lines, ""])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 if __name__ == "__main__":

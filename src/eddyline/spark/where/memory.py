@@ -6,17 +6,15 @@ again, and a change of the predicates makes it void (docs/decisions/0028).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pathlib
 import threading
 import time
-import types
 import uuid
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from eddyline.errors import EddylineError
@@ -29,6 +27,7 @@ from eddyline.spark.common.predicates import (
     PythonPredicate,
     SharedArgument,
 )
+from eddyline.spark.where.fingerprint import fingerprint
 from eddyline.spark.where.stages import Stages
 
 VERSION = 1
@@ -53,6 +52,15 @@ class Memory:
     """
 
     def __init__(self, path: str | os.PathLike[str], stages: Stages, policy: RoutingPolicy) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise EddylineError(
+                f"memory={path!r} is not a path; give the path of a file, as text or a pathlib.Path"
+            )
+        if pathlib.Path(path).is_dir():
+            raise EddylineError(
+                f"memory={os.fspath(path)!r} is a folder; give the path of a file, for example "
+                f"{os.fspath(pathlib.Path(path) / 'filter.json')!r}"
+            )
         if "://" in os.fspath(path):
             raise EddylineError(
                 f"memory={os.fspath(path)!r} is an address; give the path of a file that this "
@@ -161,35 +169,3 @@ def _describe_argument(argument: Any) -> Any:
     if isinstance(argument, SharedArgument):
         return [fingerprint(argument.function), *map(_describe_argument, argument.columns)]
     return str(argument)
-
-
-def fingerprint(function: Callable[..., Any]) -> str:
-    """Return a text that changes when the code of a function does.
-
-    What the function calls and the values it closes over are not looked at.
-
-    Examples
-    --------
-    >>> fingerprint(lambda a: a > 1) == fingerprint(lambda a: a > 1)
-    True
-    >>> fingerprint(lambda a: a > 1) == fingerprint(lambda a: a > 2)
-    False
-
-    """
-    code = getattr(function, "__code__", None)
-    if code is None:
-        kind = function if hasattr(function, "__qualname__") else type(function)
-        return f"{kind.__module__}.{kind.__qualname__}"
-    return hashlib.sha256(repr(_plain_code(code)).encode()).hexdigest()[:16]
-
-
-def _plain_code(code: types.CodeType) -> tuple[Any, ...]:
-    constants = [
-        _plain_code(constant)
-        if isinstance(constant, types.CodeType)
-        else sorted(map(repr, constant))  # a set of constants has no order
-        if isinstance(constant, frozenset)
-        else repr(constant)
-        for constant in code.co_consts
-    ]
-    return (code.co_code, code.co_names, constants)

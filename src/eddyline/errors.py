@@ -134,6 +134,11 @@ def error_of(exception: BaseException) -> PredicateFailedError | InvalidPredicat
     True
 
     """
+    if not isinstance(exception, BaseException):
+        raise TypeError(
+            f"el.error_of needs an exception, not {type(exception).__name__}; pass the one that "
+            f"the action raised"
+        )
     for each in _chain(exception):
         if isinstance(each, PredicateFailedError | InvalidPredicateError):
             return each

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+
 from eddyline.errors import EddylineError
 
 OnError = Literal["raise", "drop", "keep"]
@@ -45,9 +47,15 @@ class RouterOptions:
             raise EddylineError(
                 f"on_error is {self.on_error!r}; it must be 'raise', 'drop' or 'keep'"
             )
-        if self.budget is not None and not 0 <= self.budget < 1:
-            raise EddylineError(f"budget is {self.budget}; it must be at least 0 and below 1")
+        is_share = isinstance(self.budget, int | float) and 0 <= self.budget < 1
+        if self.budget is not None and not is_share:
+            raise EddylineError(
+                f"budget is {self.budget!r}; it must be a number from 0 to below 1, such as "
+                f"0.01 for 1 %, or None for no limit"
+            )
         if self.chunk_rows < 1:
             raise EddylineError(f"chunk_rows is {self.chunk_rows}; it must be at least 1")
-        if self.seed is not None and self.seed < 0:
-            raise EddylineError(f"seed is {self.seed}; it must not be negative")
+        if self.seed is not None and not (
+            isinstance(self.seed, int | np.integer) and self.seed >= 0
+        ):
+            raise EddylineError(f"seed is {self.seed!r}; it must be a whole number, not below 0")

@@ -76,6 +76,22 @@ def check_arity(
         ) from None
 
 
+def check_name(name: object, of: str) -> None:
+    """Raise if a name is not a text."""
+    if name is not None and not isinstance(name, str):
+        raise InvalidPredicateError(f"{of}(name={name!r}): a name must be text, not {_type(name)}")
+
+
+def check_flag(value: object, option: str) -> None:
+    """Raise if an option is neither True, False nor None."""
+    if not isinstance(value, bool | None):
+        raise InvalidPredicateError(f"{option}={value!r}: it must be True, False or None")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
+
+
 def key_pairs(on: object) -> dict[str, str]:
     """Return the key columns of a lookup: those of the DataFrame to those of the table."""
     if isinstance(on, str):

@@ -11,6 +11,8 @@ from eddyline.errors import InvalidPredicateError, LookupTableError
 from eddyline.spark.common.predicate_checks import (
     FunctionKind,
     check_arity,
+    check_flag,
+    check_name,
     check_returns_boolean,
     function_name,
     key_pairs,
@@ -188,6 +190,8 @@ def expr(
         raise InvalidPredicateError(
             f"el.expr needs SQL text or a Column, not {type(condition).__name__}"
         )
+    check_name(name, "el.expr")
+    check_flag(may_fail, "may_fail")
     return NativePredicate(condition, name, may_fail)
 
 
@@ -225,6 +229,8 @@ def udf(
             f"el.udf needs a function, not {type(function).__name__}; pass SQL text and Columns "
             f"to el.where as they are"
         )
+    check_name(name, "el.udf")
+    check_flag(deterministic, "deterministic")
     kind: FunctionKind = "row"
     other_answers: Literal["refuse", "null", "cast"] = "refuse"
     plain = function
@@ -285,6 +291,7 @@ def shared(
         raise InvalidPredicateError(
             f"el.shared needs a plain function, not {kind}; pass the Python function itself"
         )
+    check_name(name, "el.shared")
     label = name or function_name(function)
     check_arity(function, "row", columns, label)
     return SharedArgument(function, columns, label)
@@ -335,6 +342,7 @@ def lookup(
             f"el.lookup needs a Spark DataFrame, not {type(table).__name__}; "
             f"make one with spark.createDataFrame(...)"
         )
+    check_name(name, "el.lookup")
     pairs = key_pairs(on)
     columns, keys = tuple(pairs), tuple(pairs.values())
     label = name or f"{'not ' if anti else ''}in lookup({', '.join(columns)})"
@@ -367,6 +375,10 @@ def to_predicate(given: object) -> Predicate:
         raise InvalidPredicateError(
             f"{function_name(given)} is a function; say which columns it is called with: "
             f'el.udf({function_name(given)}, "column")'
+        )
+    if isinstance(given, list | tuple):
+        raise InvalidPredicateError(
+            f"a {type(given).__name__} is not a predicate; unpack it: el.where(*predicates)"
         )
     raise InvalidPredicateError(
         f"{type(given).__name__} is not a predicate; pass SQL text, a Column, el.udf(...) or "

@@ -47,6 +47,10 @@ class BaselineEstimate:
         """Discard what was learnt, because the rows have changed."""
         self._reach = None
 
+    def is_written(self, order: tuple[int, ...]) -> bool:
+        """Whether rows that took an order took the written one; it is empty for several."""
+        return order == self._written
+
     def rows_reaching(
         self, entered: int, kept: int, order: tuple[int, ...], seen: IntArray, passed: IntArray
     ) -> FloatArray:
@@ -62,7 +66,7 @@ class BaselineEstimate:
             Rows that reached each predicate, and rows that it kept.
 
         """
-        if order == self._written:
+        if self.is_written(order):
             return seen.astype(float)
         if self._reach is not None:
             return kept + (entered - kept) * self._reach

@@ -60,6 +60,7 @@ class Ledger:
         """Start to book a new chunk."""
         #: Time inside predicates, as measured and as booked to the budget.
         self.busy_us = self.booked_us = 0.0
+        self._busy_by_operator_us = np.zeros(len(self._array))
         #: Time for evaluations that only serve learning and for class searches.
         self.profiling_us = 0.0
         #: Time for telling the policy, watching for drift and deciding.
@@ -84,12 +85,20 @@ class Ledger:
         totals.busy_us[places] += busy_us
         entered = sum(trace.entered_count for trace in traces)
         self.rows += entered
+        self._busy_by_operator_us = busy_us
         self.busy_us = float(busy_us.sum())
         self.booked_us = self._array.booked_us(self.busy_us, seen)
         self.budget.earn(self.booked_us)
         return entered, seen, passed
 
-    def book_baseline(self, rows_reaching: IntArray | FloatArray) -> None:
+    def book_written(self, seen: IntArray) -> None:
+        """Book the rows that reached each predicate of a chunk that took the written order."""
+        totals, places = self._totals, self._array.places
+        totals.written_seen[places] += seen
+        totals.in_order_seen[places] += seen
+        totals.in_order_us[places] += self._busy_by_operator_us
+
+    def book_estimate(self, rows_reaching: FloatArray) -> None:
         """Book the rows that would have reached each predicate in the written order."""
         self._totals.written_seen[self._array.places] += rows_reaching
 
@@ -102,6 +111,8 @@ class Ledger:
         totals.failed[at] += failed
         totals.seen[at] += rows
         totals.written_seen[at] += rows
+        totals.in_order_seen[at] += rows
+        totals.in_order_us[at] += spent_us
         totals.passed[at] += passed
 
     def book_profiling(self, spent_us: float) -> None:

@@ -228,8 +228,10 @@ class OperatorArray:
         except Exception:
             return np.zeros(len(rows), dtype=bool)
         elapsed_us = (time.perf_counter() - began) * 1e6
-        self.costs.add(number, len(rows), elapsed_us - (batch.converting_us - converting_us))
+        own_us = elapsed_us - (batch.converting_us - converting_us)
+        self.costs.add(number, len(rows), own_us)
         self._totals.profiled[self.places.start + number] += len(rows)
+        self._totals.profiled_us[self.places.start + number] += own_us
         return dropped
 
     def all_drops(self, batch: Batch, rows: Rows) -> BoolArray:

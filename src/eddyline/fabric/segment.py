@@ -57,14 +57,17 @@ class Segment:
         entered, seen, passed = self.ledger.book_traces(traces)
         left = surviving_rows(traces)
         if not tactic.learns:
-            self.ledger.book_baseline(seen)
+            self.ledger.book_written(seen)
             return left
         kept = batch.rows if left is None else len(left)
         common_order = tactic.common_order
         self._learn(batch, ChunkOutcome(traces, entered, seen, passed))
-        self.ledger.book_baseline(
-            self._baseline.rows_reaching(entered, kept, common_order, seen, passed)
-        )
+        if self._baseline.is_written(common_order):
+            self.ledger.book_written(seen)
+        else:
+            self.ledger.book_estimate(
+                self._baseline.rows_reaching(entered, kept, common_order, seen, passed)
+            )
         return left
 
     def _learn(self, batch: Batch, outcome: ChunkOutcome) -> None:

@@ -30,10 +30,13 @@ class Totals:
         which it raised count as not dropped.
     busy_us
         Time inside each predicate, without evaluations that only serve learning.
-    profiled
-        Evaluations of each predicate that only served learning.
+    profiled, profiled_us
+        Evaluations of each predicate that only served learning, and their time. They are of rows
+        that had not reached it, picked at random.
     written_seen
         Estimate of the rows that would have reached each predicate in the written order.
+    in_order_seen, in_order_us
+        Rows that did reach each predicate in the written order, and the time they took.
     profiling_us, deciding_us, routing_us
         Time for evaluations that only serve learning and for class searches; for telling the
         policy, watching for drift and deciding; and for everything else that is not a predicate:
@@ -63,8 +66,11 @@ class Totals:
     passed: IntArray = field(init=False)
     failed: IntArray = field(init=False)
     profiled: IntArray = field(init=False)
+    in_order_seen: IntArray = field(init=False)
     busy_us: FloatArray = field(init=False)
+    profiled_us: FloatArray = field(init=False)
     written_seen: FloatArray = field(init=False)
+    in_order_us: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         for name in _INTS:
@@ -118,5 +124,5 @@ class Totals:
 
 
 _SCALARS = ("rows", "kept", "at_fault", "profiling_us", "deciding_us", "routing_us")
-_INTS = ("seen", "passed", "failed", "profiled")
-_FLOATS = ("busy_us", "written_seen")
+_INTS = ("seen", "passed", "failed", "profiled", "in_order_seen")
+_FLOATS = ("busy_us", "profiled_us", "written_seen", "in_order_us")

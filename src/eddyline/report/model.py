@@ -24,12 +24,15 @@ class PredicateLine:
         "row", "lookup" and so on; "spark" for a native condition.
     seen, passed, failed
         Rows that it was evaluated on, that it answered with True, and that it raised an error on.
-    profiled
-        Further evaluations that served only to learn.
+    profiled, profiled_us
+        Further evaluations that served only to learn, and their time. They are of rows that had
+        not reached the predicate, picked at random.
     busy_us
         Time inside the predicate, without profiling.
     written_seen
         Estimate of the rows it would have seen in the written order.
+    in_order_seen, in_order_us
+        Rows that it did see in the written order, and their time.
 
     """
 
@@ -41,6 +44,9 @@ class PredicateLine:
     profiled: int = 0
     busy_us: float = 0.0
     written_seen: float = 0.0
+    profiled_us: float = 0.0
+    in_order_seen: int = 0
+    in_order_us: float = 0.0
 
     @property
     def is_routed(self) -> bool:
@@ -54,8 +60,33 @@ class PredicateLine:
 
     @property
     def cost_us(self) -> float | None:
-        """Microseconds a row."""
+        """Microseconds a row, of the rows that reached it."""
         return self.busy_us / self.seen if self.seen else None
+
+    @property
+    def unseen_us(self) -> float:
+        """Microseconds a row, of the rows that did not reach it; those may be quite different.
+
+        A predicate that is called with whole columns is not taken to cost more on the few rows of
+        a profile: most of that is the cost of a call.
+        """
+        reached_us = self.cost_us or 0.0
+        if not self.profiled:
+            return reached_us
+        profiled_us = self.profiled_us / self.profiled
+        return profiled_us if self.kind == "row" else min(profiled_us, reached_us or profiled_us)
+
+    def on_all_us(self, rows: int) -> float:
+        """Return the time for all rows, those included that did not reach it."""
+        return self.busy_us + max(rows - self.seen, 0) * self.unseen_us
+
+    def as_written_us(self, rows: int) -> float:
+        """Return the time in the written order: as measured, where rows did take that order.
+
+        The other rows that would have reached it are taken to be like all rows.
+        """
+        others = max(self.written_seen - self.in_order_seen, 0.0)
+        return self.in_order_us + others * self.on_all_us(rows) / max(rows, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -334,12 +365,12 @@ class Report(View):
     @property
     def as_written_us(self) -> float:
         """Estimate of the time inside predicates that the written order would have needed."""
-        return sum(line.written_seen * (line.cost_us or 0.0) for line in self.routed)
+        return sum(line.as_written_us(self.rows) for line in self.routed)
 
     @property
     def by_spark_us(self) -> float:
         """Estimate of the time inside predicates that Spark's own filter would have needed."""
-        return sum(self.rows * (line.cost_us or 0.0) for line in self.routed)
+        return sum(line.on_all_us(self.rows) for line in self.routed)
 
     @property
     def saved_us(self) -> float:

@@ -110,3 +110,24 @@ def test_only_the_newest_changes_are_shown() -> None:
     assert "changes of routes (15, the last 12)" in text
     assert "1,014 rows" in text
     assert "1,002 rows" not in text
+
+
+def test_rows_that_did_not_reach_a_predicate_cost_what_profiles_show() -> None:
+    line = PredicateLine(
+        "slow", "row", seen=10, busy_us=1_000.0, profiled=20, profiled_us=100.0, written_seen=100
+    )
+    assert (line.cost_us, line.unseen_us) == (100.0, 5.0)
+    assert line.on_all_us(110) == 1_000.0 + 100 * 5.0
+    assert line.as_written_us(110) == 100 * 1_500.0 / 110  # as all rows
+
+
+def test_rows_that_took_the_written_order_count_as_measured() -> None:
+    line = PredicateLine(
+        "slow", "row", 50, 10, busy_us=900.0, written_seen=50, in_order_seen=50, in_order_us=900.0
+    )
+    assert line.as_written_us(1_000) == 900.0
+
+
+def test_a_profile_of_few_rows_says_no_more_than_calls_on_many_where_calls_cost() -> None:
+    pandas = PredicateLine("p", "pandas", 1_000, 500, busy_us=1e3, profiled=5, profiled_us=1e4)
+    assert pandas.unseen_us == 1.0

@@ -110,6 +110,9 @@ def _predicate_lines(stages: Stages, totals: Totals) -> list[PredicateLine]:
                 profiled=int(totals.profiled[index]),
                 busy_us=float(totals.busy_us[index]),
                 written_seen=float(totals.written_seen[index]),
+                profiled_us=float(totals.profiled_us[index]),
+                in_order_seen=int(totals.in_order_seen[index]),
+                in_order_us=float(totals.in_order_us[index]),
             )
         )
     return lines

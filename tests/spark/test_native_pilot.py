@@ -9,7 +9,7 @@ import eddyline as el
 from eddyline.bench.cpu_time import cpu_seconds
 from eddyline.bench.harness import run_to_noop
 from eddyline.journal.events import ClassesFound, NativeReordered, TrialEnded
-from eddyline.spark.native import conditions, counting, front
+from eddyline.spark.native import conditions, counting, front, timing
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.learning import collect_arrow
 from tests.spark.cases import SCHEMA, random_rows
@@ -120,7 +120,11 @@ class TestCounts:
 
 
 class TestTrials:
-    def test_a_real_trial_adopts_a_mesh_on_clearly_separated_classes(self, spark):
+    def test_a_real_trial_adopts_a_mesh_on_clearly_separated_classes(self, spark, monkeypatch):
+        copied, over = [], timing._Runs.over
+        monkeypatch.setattr(
+            timing._Runs, "over", lambda runs, copies: copied.append(copies) or over(runs, copies)
+        )
         df = spark.range(40_000).selectExpr("id", "id % 5 AS c", "concat('text', id) text")
         f = el.where(*digests_of_classes(1_000), policy=UNHURRIED, seed=0)
         filtered = df.transform(f)
@@ -128,6 +132,7 @@ class TestTrials:
         trial = f.journal().of(TrialEnded)[-1]
         assert (trial.event.method, trial.event.verdict) == ("alternating", "kept")
         assert ids(filtered) == list(range(4, 40_000, 5))
+        assert max(copied) < 60  # of some hundred that conditions of a microsecond would need
 
     def test_uniform_rows_keep_plain_filters(self, spark):
         df = spark.range(5_000).selectExpr("id", "id % 4 AS c", "concat('text', id) text")

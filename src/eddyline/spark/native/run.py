@@ -126,7 +126,15 @@ def learn_run(
     evaluated = evaluate_sample(with_held_out(ranked), conditions, attributes, reading_budget)
     run.rows = evaluated.rows
     held_out = with_held_out(sample)
-    trials = _Trials(run, held_out, options.gain_min, budget, evaluated.query_rows, reading.keep)
+    trials = _Trials(
+        run,
+        held_out,
+        options.gain_min,
+        budget,
+        evaluated.query_rows,
+        reading.keep,
+        has_times=trees is None,
+    )
 
     def learn(timed: TimedConditions, *others: Decider) -> NativeLesson:
         lesson = learn_native(evaluated, timed, in_jvm, seed, budget)
@@ -222,6 +230,9 @@ class _Trials:
         About how many rows are to be filtered. None: many.
     keep
         Called before the sampled rows are read again and again.
+    has_times
+        Whether the costs of a lesson are times, where they can be relied on; else only their
+        ratios can.
 
     """
 
@@ -231,6 +242,7 @@ class _Trials:
     budget: PlanningBudget
     query_rows: float | None
     keep: Callable[[], object] = lambda: None
+    has_times: bool = True
     method: ClassVar[Literal["alternating", "counted"]] = "alternating"
 
     def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
@@ -255,7 +267,8 @@ class _Trials:
             self.keep()
             held_out = self.sample.filter(F.col(HELD_OUT))
             rows = max(1, round(run.rows * HELD_OUT_SHARE))
-            expected_us = min(cost_us.values()) if lesson.is_timed else None
+            is_known = lesson.is_timed and self.has_times
+            expected_us = min(cost_us.values()) if is_known else None
             trial = time_ways(held_out, rows, ways, expected_us, self.budget, self.gain_min)
             is_tried = trial.is_enough
             if is_tried:

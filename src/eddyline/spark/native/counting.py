@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from eddyline.mesh import Mesh
 from eddyline.ordering.static import ordering_cost
+from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.condition_tree import written_tree
 from eddyline.spark.native.conditions import CLASSES, ORDER, WRITTEN, NativeRun
@@ -59,6 +60,8 @@ class Counts:
         Smallest saving that is worth having another order.
     query_rows
         About how many rows are to be filtered. None: many.
+    budget
+        Limits the time.
 
     """
 
@@ -66,6 +69,7 @@ class Counts:
     df: DataFrame
     gain_min: float
     query_rows: float | None
+    budget: PlanningBudget
     method: ClassVar[Literal["alternating", "counted"]] = "counted"
 
     def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
@@ -100,6 +104,8 @@ class Counts:
         found = lesson.result
         saving_us = found.saving_us - found.noise_us
         if saving_us < COUNTED_GAIN * found.single_us:
+            return False
+        if self.budget.is_over:  # there is no time to generate code
             return False
         if self.query_rows is not None and saving_us * self.query_rows < NEW_CODE_S * 1e6:
             return False

@@ -144,7 +144,7 @@ def learn_run(
     if trees is not None and source is not None:
         least_us = least_cost_us(trees[0], evaluated.text_lengths)
         timed = TimedConditions((least_us,) * len(conditions), True)
-        counts = Counts(run, source, options.gain_min, evaluated.query_rows)
+        counts = Counts(run, source, options.gain_min, evaluated.query_rows, budget)
         return dict(learn(timed, counts).rejected)
     if budget.left_s() is not None:
         # Timing each condition takes longer than trying what is best if all cost the same.

@@ -272,6 +272,7 @@ class _Trials:
             trial = time_ways(held_out, rows, ways, expected_us, self.budget, self.gain_min)
             is_tried = trial.is_enough
             if is_tried:
+                trial = trial.with_equal_code((WRITTEN, ORDER))
                 best = trial.winner(self.gain_min, self.query_rows)
                 cost_us = {way: trial.us(way) for way in ways}
         if run.is_timed and not is_tried:

@@ -142,7 +142,8 @@ class TrialEnded(Event):
         for a predicate.
     method
         How it was compared: "before_after" (new order against the expectation for the old one),
-        "split" (each on half of the rows), "alternating" (one after the other).
+        "split" (each on half of the rows), "alternating" (one after the other), "counted" (by the
+        evaluations that a row needs, where all cost the same).
     verdict
         "kept" and "reverted"; "interrupted" where something else ended the trial.
     before, after
@@ -157,7 +158,7 @@ class TrialEnded(Event):
     """
 
     subject: Literal["order", "classes", "attribute"]
-    method: Literal["before_after", "split", "alternating"]
+    method: Literal["before_after", "split", "alternating", "counted"]
     verdict: Verdict
     before: Names
     after: Names

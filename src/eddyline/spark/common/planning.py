@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CANCEL_AGAIN_S = 0.1
+#: Share of the time, and at most so many seconds, for cancelling a job and for what follows it.
+ENDING_SHARE = 0.1
+ENDING_S_MAX = 0.15
 
 
 class OutOfTimeError(Exception):
@@ -31,7 +34,8 @@ class PlanningBudget:
     spark
         The session.
     seconds_max
-        Limit for everything that is planned together. None: no limit.
+        Limit for everything that is planned together. None: no limit. A little of it is kept for
+        cancelling the last job.
     progress
         Called while a search for classes runs.
 
@@ -54,6 +58,8 @@ class PlanningBudget:
         self.progress = progress
         self._spark = spark
         self._seconds_max = seconds_max
+        if seconds_max is not None:
+            self._seconds_max = seconds_max - min(ENDING_SHARE * seconds_max, ENDING_S_MAX)
         self._began = time.perf_counter()
 
     @property
@@ -74,7 +80,9 @@ class PlanningBudget:
 
     def part(self, share: float) -> PlanningBudget:
         """Return a budget of its own for a part of the work: a share of the time that is left."""
-        return PlanningBudget(self._spark, self.left_s(share), self.progress)
+        part = PlanningBudget(self._spark, None, self.progress)
+        part._seconds_max = self.left_s(share)
+        return part
 
     def run(self, compute: Callable[[], Result]) -> Result:
         """Return what a function computes on Spark, within the time that is left.

@@ -24,8 +24,9 @@ from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.shared_guards import own_guards
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
 from eddyline.spark.native.columns import mesh_to_column, route_to_column
+from eddyline.spark.native.conditions import NativeRun
 from eddyline.spark.native.pilot import pilot_sample
-from eddyline.spark.native.run import NativeRun, learn_run
+from eddyline.spark.native.run import learn_run
 from eddyline.sql.placeholders import STREAM, display_text
 
 if TYPE_CHECKING:

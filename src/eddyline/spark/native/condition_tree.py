@@ -47,8 +47,19 @@ class UnreadableError(Exception):
     """A condition of which no syntax tree can be made."""
 
 
-def written_tree(df: DataFrame, predicate: NativePredicate) -> exp.Expression | None:
-    """Return the tree of a condition as it was written; None if it cannot be read."""
+def written_tree(
+    df: DataFrame, predicate: NativePredicate, analysed: Any = None
+) -> exp.Expression | None:
+    """Return the tree of a condition as it was written; None if it cannot be read.
+
+    Parameters
+    ----------
+    df, predicate
+        The condition, on the columns of a DataFrame.
+    analysed
+        What `analysed_condition` returned, if it is known.
+
+    """
     try:
         if isinstance(predicate.condition, str):
             return parse_condition(predicate.condition, has_quoted_identifiers(df))
@@ -57,32 +68,32 @@ def written_tree(df: DataFrame, predicate: NativePredicate) -> exp.Expression | 
             return _from_connect(expression, has_quoted_identifiers(df))
     except (SqlglotError, UnreadableError, RecursionError):
         return None
-    return analysed_tree(df, predicate)
+    return analysed_tree(analysed or analysed_condition(df, predicate))
 
 
-def analysed_tree(df: DataFrame, predicate: NativePredicate) -> exp.Expression | None:
-    """Return the tree of a condition with all casts that Spark adds; None if it cannot be read.
+def analysed_condition(df: DataFrame, predicate: NativePredicate) -> Any:
+    """Return a condition as Spark has analysed it, an object of the JVM.
 
-    Only a classic session has it: through Spark Connect there is no access to analysed plans.
+    None in Spark Connect, where there is no access to analysed plans, and where the condition
+    became something else than a filter.
     """
     if not hasattr(df, "_jdf"):
         return None
-    plan = df.filter(predicate.column())._jdf.queryExecution().analyzed()
-    if plan.nodeName() != "Filter":
-        return None
+    plan = df.filter(predicate.condition)._jdf.queryExecution().analyzed()
+    return plan.expressions().head() if plan.nodeName() == "Filter" else None
+
+
+def analysed_tree(analysed: Any) -> exp.Expression | None:
+    """Return the tree of an analysed condition, with all casts that Spark adds, if it is known."""
     try:
-        return parse_condition(str(plan.expressions().head().sql()), False)
+        return None if analysed is None else parse_condition(str(analysed.sql()), False)
     except (SqlglotError, RecursionError):
         return None
 
 
-def calls_foreign_code(df: DataFrame, predicate: NativePredicate) -> bool:
-    """Whether a condition calls a function that a user wrote, as far as the session tells."""
-    if not hasattr(df, "_jdf"):
-        return False
-    plan = df.filter(predicate.column())._jdf.queryExecution().analyzed()
-    described = str(plan.expressions().head().toJSON())
-    return any(name in described for name in _FOREIGN_CODE)
+def calls_foreign_code(analysed: Any) -> bool:
+    """Whether an analysed condition calls a function that a user wrote, if it is known."""
+    return analysed is not None and any(name in str(analysed.toJSON()) for name in _FOREIGN_CODE)
 
 
 def has_quoted_identifiers(df: DataFrame) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eddyline.spark.common.predicates import NativePredicate, without_literals
 from eddyline.spark.native.condition_tree import (
+    analysed_condition,
     analysed_tree,
     calls_foreign_code,
     column_types,
@@ -49,16 +50,17 @@ def why_it_may_fail(df: DataFrame, predicate: NativePredicate) -> str | None:
     """
     if predicate.may_fail is not None:
         return "may_fail=True" if predicate.may_fail else None
-    tree = written_tree(df, predicate)
+    analysed = analysed_condition(df, predicate)
+    tree = written_tree(df, predicate, analysed)
     if tree is None:
         return "it cannot be read"
-    if calls_foreign_code(df, predicate):
+    if calls_foreign_code(analysed):
         return "it calls a user-defined function"
     types, ansi = column_types(df.schema), is_ansi(df)
     reason = failure_reason(tree, types, ansi)
     if reason is None and isinstance(predicate.condition, str):
-        analysed = analysed_tree(df, predicate)
-        reason = None if analysed is None else failure_reason(analysed, types, ansi)
+        with_casts = analysed_tree(analysed)
+        reason = None if with_casts is None else failure_reason(with_casts, types, ansi)
     return reason
 
 

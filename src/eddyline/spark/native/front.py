@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _PARTITION_FILTERS = re.compile(r"PartitionFilters: \[([^\n]*?)\](?:, PushedFilters|\n|$)")
+#: Leaves of plans that read no files.
+_WITHOUT_FILES = {"Range", "LocalRelation", "OneRowRelation", "LogicalRDD"}
 _EXPRESSION_ID = re.compile(r"#\d+L?")
 
 
@@ -108,7 +110,7 @@ class _PartitionPruning:
 
     def __init__(self, df: DataFrame) -> None:
         self._df = df
-        self._before: list[str] | None = [] if df.isStreaming else None
+        self._before: list[str] | None = None if _may_have_files(df) else []
 
     def __call__(self, condition: Column) -> bool:
         if self._before is None:
@@ -116,6 +118,17 @@ class _PartitionPruning:
         if not self._before:
             return False
         return _partition_filters(self._df.filter(condition)) != self._before
+
+
+def _may_have_files(df: DataFrame) -> bool:
+    """Whether a DataFrame may read files, as far as can be told without planning it."""
+    if df.isStreaming:
+        return False
+    if not hasattr(df, "_jdf"):
+        return True
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
+    names = {str(leaves.apply(n).nodeName()) for n in range(leaves.size())}
+    return not names <= _WITHOUT_FILES
 
 
 def _partition_filters(df: DataFrame) -> list[str]:

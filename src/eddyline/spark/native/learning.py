@@ -9,19 +9,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from eddyline.arrays import BoolArray
 from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
 from eddyline.mesh import MeshOptions, SearchResult, TrainingSet, find_mesh
 from eddyline.spark.common.planning import PlanningBudget
-from eddyline.spark.native.pilot import HELD_OUT
+from eddyline.spark.native.pilot import HELD_OUT, RANK, estimate_rows
 from eddyline.spark.native.timing import TimedConditions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SEARCH_SHARE = 0.4
+#: Types whose values are the same, collected as rows or in Arrow.
+_PLAIN_KINDS: Mapping[type[T.DataType], pa.DataType] = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.StringType: pa.string(),
+    T.DateType: pa.date32(),
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,10 @@ class EvaluatedSample:
         Which rows a mesh is not made from but judged on.
     rejected
         Columns that cannot classify rows, and why.
+    text_lengths
+        Mean length of the texts in each column of texts.
+    query_rows
+        About how many rows there are altogether, where the sample tells.
 
     """
 
@@ -68,6 +86,8 @@ class EvaluatedSample:
     drops: BoolArray
     held_out: BoolArray
     rejected: Mapping[str, str]
+    text_lengths: Mapping[str, float]
+    query_rows: float | None
 
     @property
     def rows(self) -> int:
@@ -86,7 +106,7 @@ def evaluate_sample(
     Parameters
     ----------
     sample
-        Sampled rows, with the flag `HELD_OUT`.
+        Sampled rows, with the flag `HELD_OUT`, and perhaps their `RANK`.
     conditions, attributes
         The conditions, and the columns that may classify rows.
     budget
@@ -97,22 +117,48 @@ def evaluate_sample(
         F.coalesce(condition, F.lit(False)).alias(f"_{n}") for n, condition in enumerate(conditions)
     ]
     named = [column.alias(f"a{n}") for n, column in enumerate(attributes.values())]
-    evaluated = sample.select(*named, *answers, F.col(HELD_OUT))
-    table = budget.run(evaluated.toArrow).combine_chunks()
+    ranks = [RANK] if RANK in sample.columns else []
+    evaluated = sample.select(*named, *answers, HELD_OUT, *ranks)
+    table = budget.run(lambda: collect_arrow(evaluated))
     columns: dict[str, pa.Array] = {}
     rejected: dict[str, str] = {}
+    text_lengths: dict[str, float] = {}
     for number, name in enumerate(attributes):
         values = _plain(table.column(number))
+        if pa.types.is_string(values.type):
+            text_lengths[name] = pc.mean(pc.binary_length(values)).as_py() or 0.0
         why = screen_attribute(values)
         if why is None:
             columns[name] = values
         else:
             rejected[name] = why
     flags = np.stack(
-        [_plain(each).to_numpy(zero_copy_only=False) for each in table.columns[len(named) :]],
+        [
+            _plain(each).to_numpy(zero_copy_only=False)
+            for each in table.columns[len(named) : len(named) + len(answers) + 1]
+        ],
         axis=1,
     ).astype(bool)
-    return EvaluatedSample(columns, ~flags[:, :-1], flags[:, -1], rejected)
+    query_rows = estimate_rows(table.column(RANK).to_numpy()) if ranks else None
+    return EvaluatedSample(
+        columns, ~flags[:, :-1], flags[:, -1], rejected, text_lengths, query_rows
+    )
+
+
+def collect_arrow(df: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame as an Arrow table.
+
+    In a JVM that has just started, classes of Arrow take a quarter of a second to load. Rows of
+    plain values take the other way, if there is one.
+    """
+    kinds = [_PLAIN_KINDS.get(type(each.dataType)) for each in df.schema]
+    if None in kinds or not hasattr(df, "_jdf"):
+        return df.toArrow().combine_chunks()
+    rows = df.collect()
+    arrays = [
+        pa.array([row[n] for row in rows], kind, from_pandas=False) for n, kind in enumerate(kinds)
+    ]
+    return pa.table(arrays, names=df.columns)
 
 
 def learn_native(

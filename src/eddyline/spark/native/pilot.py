@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from eddyline.arrays import FloatArray
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -22,6 +24,7 @@ def pilot_sample(
     seed: int = 0,
     for_future_rows: bool = False,
     keep_rank: bool = False,
+    is_kept: bool = True,
 ) -> DataFrame:
     """Return rows of a batch DataFrame, picked at random from all of it; unpersist it after use.
 
@@ -31,6 +34,7 @@ def pilot_sample(
     If what is learnt is meant for other rows, those to come, the sample is in arrival order, so
     that a column that grows with it is recognised and excluded. Within one DataFrame such a column
     may well classify rows. With `keep_rank` the sample has the column `RANK`, for `estimate_rows`.
+    Without `is_kept` Spark reads the DataFrame again whenever the sample is used.
     """
     ranked = df.withColumn(RANK, F.rand(seed))
     if for_future_rows:
@@ -38,10 +42,11 @@ def pilot_sample(
     sample = ranked.orderBy(RANK).limit(rows)
     if for_future_rows:
         sample = sample.orderBy(ARRIVAL).drop(ARRIVAL)
-    return (sample if keep_rank else sample.drop(RANK)).persist()
+    sample = sample if keep_rank else sample.drop(RANK)
+    return sample.persist() if is_kept else sample
 
 
-def estimate_rows(pilot: DataFrame, rows: int = PILOT_ROWS) -> float:
+def estimate_rows(ranks: FloatArray) -> float:
     """Return about how many rows the DataFrame has that a pilot was taken from.
 
     The pilot has the rows with the smallest of numbers between 0 and 1, one for each row: of N
@@ -50,16 +55,12 @@ def estimate_rows(pilot: DataFrame, rows: int = PILOT_ROWS) -> float:
     Examples
     --------
     >>> pilot = pilot_sample(spark.range(50_000), rows=2_000, keep_rank=True)
-    >>> 45_000 < estimate_rows(pilot) < 55_000
+    >>> ranks = np.array([row[0] for row in pilot.select(RANK).collect()])
+    >>> 45_000 < estimate_rows(ranks) < 55_000
     True
-    >>> estimate_rows(pilot_sample(spark.range(30), rows=2_000, keep_rank=True))
-    30.0
 
     """
-    (found,) = pilot.agg(F.count(F.lit(1)).alias("rows"), F.max(RANK).alias("largest")).collect()
-    if found.rows < rows or not found.largest:
-        return float(found.rows)
-    return float(found.rows / found.largest)
+    return len(ranks) / float(ranks.max()) if len(ranks) else 0.0
 
 
 def first_rows(df: DataFrame, rows: int = PILOT_ROWS) -> DataFrame:

@@ -1,12 +1,12 @@
-"""A run of native conditions: they may be reordered among themselves, or routed by a mesh."""
+"""Learning how a run of native conditions is best evaluated, within a limit of time."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pyspark.sql import functions as F
@@ -17,14 +17,12 @@ from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.ordering.static import ordering_cost
-from eddyline.report import NativeOrderLine
-from eddyline.spark.common.columns import candidate_attributes, quoted, usable_columns
-from eddyline.spark.common.filters import filter_by
+from eddyline.spark.common.columns import candidate_attributes, usable_columns
 from eddyline.spark.common.planning import PlanningBudget
-from eddyline.spark.common.predicates import NativePredicate
-from eddyline.spark.native.columns import mesh_to_column
+from eddyline.spark.native.conditions import CLASSES, ORDER, WRITTEN, NativeRun
+from eddyline.spark.native.counting import Counts, alike_trees
 from eddyline.spark.native.learning import NativeLesson, evaluate_sample, learn_native
-from eddyline.spark.native.pilot import HELD_OUT, HELD_OUT_SHARE, with_held_out
+from eddyline.spark.native.pilot import HELD_OUT, HELD_OUT_SHARE, RANK, with_held_out
 from eddyline.spark.native.timing import (
     CLEAR_GAIN,
     TimedConditions,
@@ -32,93 +30,46 @@ from eddyline.spark.native.timing import (
     time_conditions,
     time_ways,
 )
+from eddyline.sql.likeness import least_cost_us
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Write = Callable[[Event], None]
 
-#: Ways to evaluate a run: in the written order, in the best one, each class in its own.
-WRITTEN, ORDER, CLASSES = "written", "order", "classes"
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
+#: Share of the time for reading sampled rows, where nothing else takes long.
+COUNTING_SHARE = 0.8
 
 
-@dataclass
-class NativeRun:
-    """Conditions that may be reordered among themselves, and what was learnt about them.
+class Decider(Protocol):
+    """Decides how a run is evaluated, and notes it there."""
+
+    method: ClassVar[Literal["alternating", "counted"]]
+
+    def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
+        """Decide among the written order, another one and a mesh; return whether it could."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How sampled rows are read.
 
     Parameters
     ----------
-    predicates
-        As written.
-    order
-        The best single order.
-    mesh
-        Classes with routes of their own, where they are faster.
-    rows
-        Sampled rows that this was learnt from.
-    cost_us
-        Cost of a row as written (`WRITTEN`), in `order` (`ORDER`) and in a mesh (`CLASSES`).
-    is_timed
-        Whether these were timed on rows of their own; else they are computed from the cost of each
-        condition and what it drops.
+    share
+        Of the time, at most. Where counts suffice there is nothing else to do, so they get more.
+    source
+        What is to be filtered. Given where the rows were picked from it at random: then counts
+        decide about conditions that cost the same.
+    keep
+        Called before the rows are read again and again: makes Spark keep them.
 
     """
 
-    predicates: list[NativePredicate]
-    order: tuple[int, ...]
-    mesh: Mesh | None = None
-    rows: int = 0
-    cost_us: dict[str, float] = field(default_factory=dict)
-    is_timed: bool = False
-
-    def apply(self, df: DataFrame) -> DataFrame:
-        """Filter the DataFrame."""
-        return self.by_order(df, self.order) if self.mesh is None else self.by_mesh(df, self.mesh)
-
-    def by_order(self, df: DataFrame, order: Sequence[int]) -> DataFrame:
-        """Filter the DataFrame in one order, by plain filters: Spark may push these down."""
-        for number in order:
-            df = filter_by(df, self.predicates[number])
-        return df
-
-    def by_mesh(self, df: DataFrame, mesh: Mesh) -> DataFrame:
-        """Filter the DataFrame by one Column, each class of rows along its own route."""
-        conditions = [predicate.column() for predicate in self.predicates]
-        attributes = {name: F.col(quoted(name)) for name in mesh.tree.attributes}
-        return df.filter(mesh_to_column(mesh, conditions, attributes, self.order))
-
-    @property
-    def gain(self) -> float:
-        """Share of the time that what is used saves against the written order, as timed."""
-        if not self.is_timed:
-            return 0.0
-        used = CLASSES if self.mesh is not None else ORDER
-        is_written = self.mesh is None and self.order == tuple(range(len(self.predicates)))
-        return 0.0 if is_written else 1 - self.cost_us[used] / self.cost_us[WRITTEN]
-
-    def names(self, order: Sequence[int] | None = None) -> tuple[str, ...]:
-        """Return the names of the predicates, as written or in an order."""
-        numbers = range(len(self.predicates)) if order is None else order
-        return tuple(self.predicates[number].name for number in numbers)
-
-    def lines(self) -> list[NativeOrderLine]:
-        """Return what was learnt, for the report; nothing if nothing was."""
-        if not self.cost_us:
-            return []
-        written_us = self.cost_us[WRITTEN]
-        return [
-            NativeOrderLine(
-                self.names(),
-                self.names(self.order),
-                self.rows,
-                written_us,
-                self.cost_us.get(ORDER, written_us),
-                self.cost_us.get(CLASSES),
-                self.mesh is not None,
-                self.is_timed,
-            )
-        ]
+    share: float = 1.0
+    source: DataFrame | None = None
+    keep: Callable[[], object] = lambda: None
 
 
 def learn_run(
@@ -129,60 +80,78 @@ def learn_run(
     seed: int | None,
     write: Write,
     budget: PlanningBudget,
-    reading_share: float = 1.0,
-    query_rows: Callable[[], float] | None = None,
     query: str = "",
+    reading: Reading | None = None,
 ) -> dict[str, str]:
     """Find the best order of a run, or its mesh; return columns that cannot classify rows.
 
     Another order, and a mesh, are used only if they are faster on rows that they were not made
-    from. If there is no time to time them, the order is used that should be the best one.
+    from, or need far fewer evaluations of conditions that cost the same. If there is no time to
+    time them, the order is used that should be the best one.
 
     Parameters
     ----------
     run
         The conditions; changed to what was learnt.
     sample
-        Sampled rows.
+        Sampled rows, with their `RANK` if they tell how many there are altogether.
     classify_by
         Columns that may classify rows; None: all that can.
     options, seed
         Of the search for a mesh.
     write
         Called with each decision.
-    budget, reading_share
-        Limits the time, and the share of it for reading the sample. Raises `OutOfTimeError` if the
-        sample cannot be read by then.
-    query_rows
-        Returns about how many rows are to be filtered; called only if there is something to time.
-        None: many.
+    budget
+        Limits the time. Raises `OutOfTimeError` if the sample cannot be read by then.
     query
         The engine's query that the conditions belong to.
+    reading
+        How the sample is read.
 
     """
+    reading = reading or Reading()
+    ranked, sample = sample, sample.drop(RANK)
     columns = usable_columns(sample)
-    sample = with_held_out(sample)
     conditions = [predicate.column() for predicate in run.predicates]
     # In the JVM a column costs nothing until a test reads it, so all of them are candidates.
     attributes = candidate_attributes(
         sample, list(columns) if classify_by is None else classify_by, ()
     )
     in_jvm = dataclasses.replace(options, overheads=options.overheads or JVM_OVERHEADS)
-    evaluated = evaluate_sample(sample, conditions, attributes, budget.part(reading_share))
+    source = reading.source
+    trees = None if source is None else alike_trees(source, run.predicates)
+    if trees is None:
+        reading.keep()
+    reading_budget = budget.part(reading.share if trees is None else COUNTING_SHARE)
+    evaluated = evaluate_sample(with_held_out(ranked), conditions, attributes, reading_budget)
     run.rows = evaluated.rows
-    trials = _Trials(run, sample, options.gain_min, budget, query_rows)
+    held_out = with_held_out(sample)
+    trials = _Trials(
+        run,
+        held_out,
+        options.gain_min,
+        budget,
+        evaluated.query_rows,
+        reading.keep,
+        has_times=trees is None,
+    )
 
-    def learn(timed: TimedConditions) -> NativeLesson:
+    def learn(timed: TimedConditions, *others: Decider) -> NativeLesson:
         lesson = learn_native(evaluated, timed, in_jvm, seed, budget)
-        _learn_from(run, lesson, options, trials, write, query)
+        _learn_from(run, lesson, options, (*others, trials), write, query)
         return lesson
 
+    if trees is not None and source is not None:
+        least_us = least_cost_us(trees[0], evaluated.text_lengths)
+        timed = TimedConditions((least_us,) * len(conditions), True)
+        counts = Counts(run, source, options.gain_min, evaluated.query_rows, budget)
+        return dict(learn(timed, counts).rejected)
     if budget.left_s() is not None:
         # Timing each condition takes longer than trying what is best if all cost the same.
         lesson = learn(TimedConditions((1.0,) * len(conditions), False))
         if run.gain >= CLEAR_GAIN or budget.is_over:
             return dict(lesson.rejected)
-    lesson = learn(time_conditions(sample, conditions, evaluated.rows, budget))
+    lesson = learn(time_conditions(held_out, conditions, evaluated.rows, budget))
     return dict(lesson.rejected)
 
 
@@ -190,11 +159,14 @@ def _learn_from(
     run: NativeRun,
     lesson: NativeLesson,
     options: MeshOptions,
-    trials: _Trials,
+    deciders: Sequence[Decider],
     write: Write,
     query: str,
 ) -> None:
-    """Use the order or the mesh of a lesson if it is faster; write what was found."""
+    """Use the order or the mesh of a lesson if it is better; write what was found.
+
+    The first decider that can, decides.
+    """
     training, found = lesson.training, lesson.result.mesh
     mesh = None if found is None else found.settled()
     order = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
@@ -213,7 +185,7 @@ def _learn_from(
         classes = tuple(mesh.words(run.names()))
         write(ClassesFound(classes=classes, settled=settled, **numbers))
     before = run.order
-    is_tried = trials.choose(order, mesh, lesson)
+    decider = next((each for each in deciders if each.choose(order, mesh, lesson)), None)
     if run.mesh is None and run.order not in (before, tuple(range(len(run.predicates)))):
         write(
             NativeReordered(
@@ -229,8 +201,8 @@ def _learn_from(
         write(
             TrialEnded(
                 subject="classes",
-                method="alternating",
-                verdict="interrupted" if not is_tried else "kept" if run.mesh else "reverted",
+                method="alternating" if decider is None else decider.method,
+                verdict="interrupted" if decider is None else "kept" if run.mesh else "reverted",
                 before=run.names(run.order),
                 after=tuple(mesh.words(run.names())),
                 rows=run.rows,
@@ -255,7 +227,12 @@ class _Trials:
     budget
         Limits the time.
     query_rows
-        Returns about how many rows are to be filtered. None: many.
+        About how many rows are to be filtered. None: many.
+    keep
+        Called before the sampled rows are read again and again.
+    has_times
+        Whether the costs of a lesson are times, where they can be relied on; else only their
+        ratios can.
 
     """
 
@@ -263,7 +240,10 @@ class _Trials:
     sample: DataFrame
     gain_min: float
     budget: PlanningBudget
-    query_rows: Callable[[], float] | None
+    query_rows: float | None
+    keep: Callable[[], object] = lambda: None
+    has_times: bool = True
+    method: ClassVar[Literal["alternating", "counted"]] = "alternating"
 
     def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
         """Decide among the written order, another one and a mesh; note what they cost.
@@ -284,14 +264,16 @@ class _Trials:
         best = ORDER if is_better and lesson.is_timed else WRITTEN
         is_tried = False
         if len(ways) > 1:
+            self.keep()
             held_out = self.sample.filter(F.col(HELD_OUT))
             rows = max(1, round(run.rows * HELD_OUT_SHARE))
-            expected_us = min(cost_us.values())
+            is_known = lesson.is_timed and self.has_times
+            expected_us = min(cost_us.values()) if is_known else None
             trial = time_ways(held_out, rows, ways, expected_us, self.budget, self.gain_min)
             is_tried = trial.is_enough
             if is_tried:
-                query_rows = None if self.query_rows is None else self.query_rows()
-                best = trial.winner(self.gain_min, query_rows)
+                trial = trial.with_equal_code((WRITTEN, ORDER))
+                best = trial.winner(self.gain_min, self.query_rows)
                 cost_us = {way: trial.us(way) for way in ways}
         if run.is_timed and not is_tried:
             return False  # what was timed before stays

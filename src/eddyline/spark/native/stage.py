@@ -6,7 +6,7 @@ themselves, run by run. Those that let Spark read fewer rows are filters of thei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ from eddyline.spark.common.columns import usable_columns
 from eddyline.spark.common.filters import filter_by
 from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.common.predicates import NativePredicate
+from eddyline.spark.native.conditions import NativeRun
 from eddyline.spark.native.failing import why_it_may_fail
 from eddyline.spark.native.front import Front, find_front
-from eddyline.spark.native.pilot import RANK, estimate_rows, first_rows, pilot_sample
-from eddyline.spark.native.run import NativeRun, Write, learn_run
+from eddyline.spark.native.pilot import first_rows, pilot_sample
+from eddyline.spark.native.run import Reading, Write, learn_run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -226,22 +227,32 @@ class NativeStages:
     def _learn(
         self, stage: CompiledStage, source: DataFrame, for_future_rows: bool, budget: PlanningBudget
     ) -> None:
-        pilot = pilot_sample(source, for_future_rows=for_future_rows, keep_rank=True)
-        query_rows = None if self._sample is not None else lambda: estimate_rows(pilot)
+        pilot = pilot_sample(
+            source, for_future_rows=for_future_rows, keep_rank=self._sample is None, is_kept=False
+        )
+
+        def keep() -> None:
+            if not pilot.is_cached:
+                pilot.persist()
+
+        if sum(len(run.predicates) > 1 for run in stage.runs) > 1:
+            keep()
+        reading = Reading(PILOT_SHARE, source, keep)
         try:
-            self._learn_from(
-                pilot.drop(RANK), stage, self._classify_by, budget, PILOT_SHARE, query_rows
-            )
+            self._learn_from(pilot, stage, self._classify_by, budget, reading)
         except OutOfTimeError:
+            if budget.is_over:
+                raise
             # Rows that lie together may be alike: they tell an order, but no classes.
             first = first_rows(source)
             try:
-                self._learn_from(first, stage, (), budget)
+                self._learn_from(first, stage, (), budget, Reading())
             finally:
                 first.unpersist()
         finally:
             pilot.unpersist()
-        if budget.is_over:
+        is_open = any(len(run.predicates) > 1 and not run.is_counted for run in stage.runs)
+        if budget.is_over and is_open:
             self._stopped("what was not found by then is evaluated in one order")
 
     def _learn_from(
@@ -250,11 +261,11 @@ class NativeStages:
         stage: CompiledStage,
         classify_by: Sequence[str] | None,
         budget: PlanningBudget,
-        reading_share: float = 1.0,
-        query_rows: Callable[[], float] | None = None,
+        reading: Reading,
     ) -> None:
         """Learn about each run from sampled rows; raises if they cannot be read in time."""
-        for run in stage.runs:
+        last = max(n for n, run in enumerate(stage.runs) if len(run.predicates) > 1)
+        for number, run in enumerate(stage.runs[: last + 1]):
             if len(run.predicates) > 1:
                 stage.rejected |= learn_run(
                     run,
@@ -264,12 +275,11 @@ class NativeStages:
                     self._seed,
                     self._write,
                     budget,
-                    reading_share,
-                    query_rows,
+                    reading=reading,
                 )
                 stage.types |= usable_columns(rows)
-            for predicate in run.predicates:  # later runs see only the rows that are left
-                rows = filter_by(rows, predicate)
+            if number < last:  # later runs see only the rows that are left
+                rows = run.by_order(rows, range(len(run.predicates)))
 
     def _stopped(self, instead: str) -> None:
         limit_s = self._options.planning_s_max

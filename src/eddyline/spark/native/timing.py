@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ TRIAL_SECONDS = (0.05, 0.5)
 TRIAL_ROWS = 200_000
 TRIAL_ROUNDS = 6
 TRIAL_ROUNDS_MIN = 3
+#: Copies of the longer of two runs that tell what a row costs.
+PROBE_COPIES = 5
 #: Gain of the last way from which two rounds are enough.
 CLEAR_GAIN = 0.15
 
@@ -192,6 +195,23 @@ class TimedTrial:
         """Return the time of a row."""
         return self.seconds[way] * 1e6 / self.rows
 
+    def with_equal_code(self, ways: Sequence[str]) -> TimedTrial:
+        """Return the trial with the same time for new code for some ways, the shortest of them.
+
+        Their code has the same size, but the first one to run prepares the JVM for the others.
+
+        Examples
+        --------
+        >>> trial = TimedTrial(1_000, {"a": 1.0, "b": 0.8}, {"a": 1.1, "b": 1.5}, 3)
+        >>> trial.winner(0.03, 2_000), trial.with_equal_code(["a", "b"]).winner(0.03, 2_000)
+        ('a', 'b')
+
+        """
+        timed = [way for way in ways if way in self.first_seconds]
+        new_code_s = min((self.first_seconds[w] - self.seconds[w] for w in timed), default=0.0)
+        first = {way: self.seconds[way] + new_code_s for way in timed}
+        return dataclasses.replace(self, first_seconds={**self.first_seconds, **first})
+
     def winner(self, gain_min: float, query_rows: float | None = None) -> str:
         """Return the fastest way; one that comes later must be faster by a share of the time.
 
@@ -236,7 +256,7 @@ def time_ways(
     sample: DataFrame,
     rows: int,
     ways: Mapping[str, Way],
-    expected_us: float,
+    expected_us: float | None,
     budget: PlanningBudget,
     gain_min: float,
 ) -> TimedTrial:
@@ -249,7 +269,7 @@ def time_ways(
     ways
         The ways to filter them, the most elaborate one last.
     expected_us
-        Cost of a row: tells how many copies are needed.
+        Cost of a row: tells how many copies are needed. None: found by running the first way.
     budget
         Limits the time.
     gain_min
@@ -258,18 +278,38 @@ def time_ways(
 
     """
     left_s = budget.left_s(0.5 / (TRIAL_ROUNDS_MIN * len(ways)))  # half of it is for fixed times
-    run_s = np.clip(TRIAL_SECONDS[1] if left_s is None else left_s, *TRIAL_SECONDS)
-    wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TRIAL_ROWS)
-    copies = max(1, round(wanted / rows))
+    run_s = float(np.clip(TRIAL_SECONDS[1] if left_s is None else left_s, *TRIAL_SECONDS))
     runs = _Runs(sample, budget)
-    filtered = {name: runs.counted(way(runs.over(copies))) for name, way in ways.items()}
-    trial = TimedTrial(copies * rows, dict.fromkeys(ways, float("inf")))
+    trial = TimedTrial(rows, dict.fromkeys(ways, float("inf")))
+    new_code_s = 0.0
     with contextlib.suppress(OutOfTimeError):
+        if expected_us is None:
+            way = next(iter(ways.values()))
+            expected_us, new_code_s = _probe(runs, rows, way)
+        wanted = min(run_s * 1e6 / max(expected_us, 1e-3), TRIAL_ROWS)
+        copies = max(1, round(wanted / rows))
+        filtered = {name: runs.counted(way(runs.over(copies))) for name, way in ways.items()}
         while trial.rounds < TRIAL_ROUNDS:
             if trial.is_enough and trial.winner(gain_min) == list(ways)[-1]:
                 break
             run = {name: runs.seconds(df) for name, df in filtered.items()}
             seconds = {name: min(trial.seconds[name], run[name]) for name in ways}
-            first = trial.first_seconds or run
-            trial = TimedTrial(trial.rows, seconds, first, trial.rounds + 1)
+            first = dict(trial.first_seconds or run)
+            if not trial.rounds:
+                first[next(iter(ways))] += new_code_s
+            trial = TimedTrial(copies * rows, seconds, first, trial.rounds + 1)
     return trial
+
+
+def _probe(runs: _Runs, rows: int, way: Way) -> tuple[float, float]:
+    """Return about how many microseconds a row takes, and how many seconds its new code.
+
+    Two numbers of copies tell the time of a row from the fixed time of a job.
+    """
+    once, often = (runs.counted(way(runs.over(copies))) for copies in (1, PROBE_COPIES))
+    first_s, once_s = runs.seconds(once), runs.seconds(once)
+    if once_s > TRIAL_SECONDS[1]:
+        return once_s * 1e6 / rows, max(0.0, first_s - once_s)
+    often_s = runs.seconds(often)
+    row_s = max(often_s - once_s, RESOLUTION_S) / (rows * (PROBE_COPIES - 1))
+    return row_s * 1e6, max(0.0, first_s - once_s)

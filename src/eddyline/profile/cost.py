@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections import deque
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ class CostModel:
 
     def __init__(self, calls: int = 32) -> None:
         self._calls: deque[tuple[float, int]] = deque(maxlen=calls)
+        self._by_cost: list[tuple[float, int]] = []  # the same calls, sorted
         self._per_row_us = 0.0
         self._rows = 0  # of the calls that count
         self._new_calls = 0
@@ -52,12 +54,17 @@ class CostModel:
 
     def add(self, rows: int, elapsed_us: float) -> None:
         """Take one measured call into account."""
-        if rows:
-            if len(self._calls) == self._calls.maxlen:
-                self._rows -= self._calls[0][1]
-            self._calls.append((elapsed_us / rows, rows))
-            self._rows += rows
-            self._new_calls += 1
+        if not rows:
+            return
+        if len(self._calls) == self._calls.maxlen:
+            oldest = self._calls[0]
+            del self._by_cost[bisect.bisect_left(self._by_cost, oldest)]
+            self._rows -= oldest[1]
+        call = (elapsed_us / rows, rows)
+        self._calls.append(call)
+        bisect.insort(self._by_cost, call)
+        self._rows += rows
+        self._new_calls += 1
 
     @property
     def per_row_us(self) -> float:
@@ -70,7 +77,7 @@ class CostModel:
 
     def _median(self) -> float:
         below = self._rows / 2
-        for us, rows in sorted(self._calls):
+        for us, rows in self._by_cost:
             below -= rows
             if below <= 0:
                 return us

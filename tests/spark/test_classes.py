@@ -17,6 +17,7 @@ from eddyline.journal.events import (
     ClassesFound,
     ColumnsLeftOut,
     NotReordered,
+    PilotSkipped,
     SampleMissing,
 )
 from eddyline.mesh import Mesh, RowClass
@@ -202,6 +203,29 @@ class TestPythonPlane:
         left_out = [record.event for record in f.journal().of(ColumnsLeftOut)]
         assert [event.columns for event in left_out] == [("id", "kind", "size", "c")] * 2
         assert "us a row" in left_out[1].reason
+
+    @pytest.mark.parametrize("policy", ["content", "mesh"])
+    def test_nothing_is_read_for_classes_of_rows_that_could_not_pay(self, kinds, policy):
+        given = [
+            el.udf(lambda a: a is not None and len(a) > 3, "a", name="long"),
+            el.udf(lambda b: b is not None and "x" in b, "b", name="has_x"),
+        ]
+        f = el.where(*given, policy=policy, seed=0)
+        for _ in range(2):  # by their code, then by what they cost
+            filtered = kinds.transform(f)
+            assert not re.search(r"(kind|size|id|c)#", self.crossing(filtered))
+            assert filtered.count() == kinds.filter("length(a) > 3 and b like '%x%'").count()
+        left_out = [record.event for record in f.journal().of(ColumnsLeftOut)]
+        assert [event.columns for event in left_out] == [("id", "kind", "size", "c")] * 2
+        assert "less than a microsecond" in left_out[0].reason
+        assert "us a row" in left_out[1].reason
+        assert {"id", "kind", "size", "c"} <= f.report().rejected.keys()
+        assert "classify_by" in f.report().rejected["kind"]
+        assert "classify_by" in str(f.journal())
+        assert bool(f.journal().of(PilotSkipped)) == (policy == "mesh")
+        named = el.where(*given, policy=policy, classify_by=["kind"], seed=0)
+        assert "kind#" in self.crossing(kinds.transform(named))
+        assert not named.journal().of(PilotSkipped)
 
     def test_columns_cross_for_costly_predicates_and_where_they_are_named(self, kinds):
         f = el.where(*self.predicates(), seed=0)

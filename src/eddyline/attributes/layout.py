@@ -17,6 +17,8 @@ from eddyline.attributes.kinds import is_discrete, to_numbers
 
 CutBy = Literal["frequency", "width"]
 
+TABLE_VALUES_MAX = 4_096  # integers from the least to the greatest that are looked up in a table
+
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -117,7 +119,37 @@ class Layout:
     def _cuts(self) -> FloatArray:
         return np.array(self.cuts)
 
+    @functools.cached_property
+    def _table(self) -> tuple[int, IntArray] | None:
+        """The least integer value, and the partition of each integer from there on.
+
+        None where the values are no integers, or lie far apart.
+        """
+        if not self.values or not all(type(value) is int for value in self.values):
+            return None
+        low, high = min(self.values), max(self.values)
+        if high - low >= TABLE_VALUES_MAX or not -(2**62) < low <= high < 2**62:
+            return None
+        between = range(low, high + 1)
+        return low, np.array([self.partition_of(value) for value in between], dtype=np.int64)
+
+    def _by_integer(self, values: pa.Array) -> IntArray | None:
+        """Look the partitions of integers up; None if one of them is not in the table."""
+        kind = values.type
+        fits_64_bits = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+        if self._table is None or values.null_count or not fits_64_bits:
+            return None
+        low, table = self._table
+        places = values.to_numpy().astype(np.int64, copy=False) - low
+        if len(places) and (places.min() < 0 or places.max() >= len(table)):
+            return None
+        partitions: IntArray = table[places]
+        return partitions
+
     def _by_value(self, values: pa.Array) -> IntArray:
+        looked_up = self._by_integer(values)
+        if looked_up is not None:
+            return looked_up
         encoded = values.dictionary_encode()
         each = [self.partition_of(value) for value in encoded.dictionary.to_pylist()]
         by_code = np.array([*each, self.size - 1], dtype=np.int64)  # NULL at index -1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import IntArray
 from eddyline.attributes.gain import split_information
+from eddyline.attributes.kinds import is_discrete
 from eddyline.attributes.layout import CutBy, Layout, layout_of
 
 SAMPLE_ROWS_MAX = 2_048
@@ -76,14 +79,28 @@ class AttributePartition:
         """Add values to the sample; return the old layout if another one suits it better."""
         sample = values if self.sample is None else pa.concat_arrays([self.sample, values])
         self.sample = sample.slice(max(0, len(sample) - SAMPLE_ROWS_MAX))
-        proposal = layout_of(self.sample, self._partitions, self._values_max, self._cut_by)
         old = self.layout
+        if old is not None and self._suits(old):
+            return None
+        proposal = layout_of(self.sample, self._partitions, self._values_max, self._cut_by)
         if old is not None and self._cut_by == "width":
             proposal = proposal.widened(old)
         if old is not None and not self._is_better(proposal, old):
             return None
         self.layout = proposal
         return old
+
+    def _suits(self, old: Layout) -> bool:
+        """Whether no proposal could replace the layout in use, so that none need be made."""
+        assert self.sample is not None
+        if self._cut_by == "width" or is_discrete(self.sample) != old.is_discrete:
+            return False
+        if len(self.sample) < self._revision_rows_min:
+            return True
+        if old.is_discrete:
+            return old.hashed_share(self.sample) <= HASHED_SHARE_MAX
+        bits_max = math.log2(self._partitions + 1)  # as many ranges, and NULL
+        return self._bits(old) + BITS_BETTER >= bits_max
 
     def _is_better(self, proposal: Layout, old: Layout) -> bool:
         assert self.sample is not None

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from eddyline.arrays import BoolArray
 from eddyline.bench import lab as lab_data
+from eddyline.bench.cbr_overhead import overhead
 from eddyline.bench.harness import Bench, mean_of, ratio
 from eddyline.bench.stream_star import (
     Stream,
@@ -54,6 +55,9 @@ def run(bench: Bench) -> None:
         "aggregate": lambda: _aggregate_selectivity(bench, scale),
         "costs": lambda: _operator_cost(bench, scale),
         "nothing": lambda: _nothing_to_gain(bench, scale),
+        "overhead": lambda: overhead(
+            bench, lambda stream, policy, probes: _timed(stream, policy, bench.seed, probes), scale
+        ),
     }
     if (data := bench.data) is not None:
         parts["lab"] = lambda: _lab(bench, data, scale)

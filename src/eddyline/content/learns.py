@@ -136,12 +136,15 @@ class ContentLearns:
 
     def _gain_ratios(self) -> FloatArray:
         """Return the gain ratio of each attribute; beyond chance, if that is wanted."""
+        # Most columns of In are zero for all attributes, and say nothing.
+        is_used = self.rows_in.any(axis=0)
+        into, out = self.rows_in[:, is_used], self.rows_out[:, is_used]
         if not self.options.beyond_chance:
-            return np.asarray(gain_ratio(self.rows_in, self.rows_out))
-        gain = information_gain(self.rows_in, self.rows_out)
-        surely = gain > chance_gain(self.rows_in, CHANCE_DEVIATIONS)
-        gain -= chance_gain(self.rows_in)
-        split = split_information(self.rows_in)
+            return np.asarray(gain_ratio(into, out))
+        gain = information_gain(into, out)
+        surely = gain > chance_gain(into, CHANCE_DEVIATIONS)
+        gain -= chance_gain(into)
+        split = split_information(into)
         ratios: FloatArray = np.divide(gain, split, out=np.zeros_like(gain), where=split > 0)
         ratios[~surely] = 0.0
         return ratios

@@ -160,6 +160,11 @@ class OperatorArray:
         """Whether costs are given rather than measured, so that runs can be repeated exactly."""
         return self._given_costs_us is not None
 
+    @property
+    def costs_are_known(self) -> bool:
+        """Whether the cost of every operator is given, or was measured in several calls."""
+        return self.has_given_costs or self.costs.are_settled
+
     def names(self, order: Iterable[int]) -> tuple[str, ...]:
         """Return an order as the names of its operators."""
         return tuple(self.operators[number].name for number in order)
@@ -209,11 +214,14 @@ class OperatorArray:
         counts = np.zeros((2, len(self.operators)), dtype=np.int64)
         busy_us = np.zeros(len(self.operators))
         given_us = self._given_costs_us
+        calls = []
         for number, _, _, seen, passed, spent_us, own_us in visits:
             counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
-            cost_us = own_us / seen if given_us is None else float(given_us[number])
-            token.feed_back(number, seen, seen - passed, cost_us)
-        self.costs.add_batch([(visit.operator, visit.seen, visit.own_us) for visit in visits])
+            calls.append((number, seen, own_us))
+            if token.learns:
+                cost_us = own_us / seen if given_us is None else float(given_us[number])
+                token.feed_back(number, seen, seen - passed, cost_us)
+        self.costs.add_batch(calls)
         return counts, busy_us
 
     def drops(self, number: int, batch: Batch, rows: Rows) -> BoolArray:

@@ -91,6 +91,11 @@ class RToken:
     def __bool__(self) -> bool:
         return bool(self._stack)
 
+    @property
+    def learns(self) -> bool:
+        """Whether the route has a lottery wheel, which follows what the operators do."""
+        return self._wheel is not None
+
     def pop(self) -> int:
         """Return the operator to visit next, and take it off."""
         top = self._stack.pop()

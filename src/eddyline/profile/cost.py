@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections import deque
 from collections.abc import Sequence
@@ -36,7 +37,9 @@ class CostModel:
 
     def __init__(self, calls: int = 32) -> None:
         self._calls: deque[tuple[float, int]] = deque(maxlen=calls)
+        self._by_cost: list[tuple[float, int]] = []  # the same calls, sorted
         self._per_row_us = 0.0
+        self._rows = 0  # of the calls that count
         self._new_calls = 0
 
     @property
@@ -51,21 +54,30 @@ class CostModel:
 
     def add(self, rows: int, elapsed_us: float) -> None:
         """Take one measured call into account."""
-        if rows:
-            self._calls.append((elapsed_us / rows, rows))
-            self._new_calls += 1
+        if not rows:
+            return
+        if len(self._calls) == self._calls.maxlen:
+            oldest = self._calls[0]
+            del self._by_cost[bisect.bisect_left(self._by_cost, oldest)]
+            self._rows -= oldest[1]
+        call = (elapsed_us / rows, rows)
+        self._calls.append(call)
+        bisect.insort(self._by_cost, call)
+        self._rows += rows
+        self._new_calls += 1
 
     @property
     def per_row_us(self) -> float:
         """The cost of one row."""
-        if self._new_calls >= (CALLS_BETWEEN if len(self._calls) > 2 * CALLS_BETWEEN else 1):
+        new_calls = self._new_calls
+        if new_calls and (new_calls >= CALLS_BETWEEN or len(self._calls) <= 2 * CALLS_BETWEEN):
             self._per_row_us = self._median()
             self._new_calls = 0
         return self._per_row_us
 
     def _median(self) -> float:
-        below = sum(rows for _, rows in self._calls) / 2
-        for us, rows in sorted(self._calls):
+        below = self._rows / 2
+        for us, rows in self._by_cost:
             below -= rows
             if below <= 0:
                 return us
@@ -111,12 +123,17 @@ class Costs:
         slowdown = elapsed_us / expected_us if expected_us and elapsed_us else 1.0
         self._slowdown = min(max(slowdown, 1 / SLOWDOWN_MAX), SLOWDOWN_MAX)
         self._slowdowns.append(self._slowdown)
-        for call in calls:
-            self.add(*call)
+        for number, rows, us in calls:
+            self._models[number].add(rows, us / self._slowdown)
 
     def add(self, number: int, rows: int, elapsed_us: float) -> None:
         """Take one more call into account, right after the last batch, at its slowdown factor."""
         self._models[number].add(rows, elapsed_us / self._slowdown)
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether each predicate was measured in enough calls."""
+        return all(model.settled for model in self._models)
 
     def per_row_us(self) -> list[float | None]:
         """Return the cost of one row for each predicate, None if unknown.

@@ -143,3 +143,43 @@ class TestRevision:
         assert partition.look(values) is None
         assert partition.look(values) is not None
         assert partition.size == partition.layout.size
+
+
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64()]
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+@pytest.mark.parametrize("first", [-60, 0, 40, 10**6, -(2**40)])
+def test_integers_in_a_table_have_the_partition_of_their_value(kind, first) -> None:
+    rng = np.random.default_rng(71)
+    own = tuple((first + rng.permutation(50)[:32]).tolist())
+    layout = Layout(24, 32, True, values=own)
+    limits = np.iinfo(kind.to_pandas_dtype())
+    around = [first + n for n in range(-5, 60)]
+    fitting = [n for n in (*around, 0, 1) if limits.min <= n <= limits.max]
+    far = [limits.min, limits.max]
+    inside = [n for n in fitting if min(own) <= n <= max(own)]
+    for values in (inside, fitting + far, [limits.max - n for n in range(12, 58)], [None, 1]):
+        expected = [layout.size - 1 if n is None else layout.partition_of(n) for n in values]
+        assert layout.assign(pa.array(values, kind)).tolist() == expected
+
+
+def test_a_layout_is_left_alone_without_a_proposal_only_where_none_would_be_better() -> None:
+    rng = np.random.default_rng(72)
+    skipped = 0
+    for _ in range(300):
+        partition = AttributePartition(24, 32)
+        for _ in range(4):
+            rows = int(rng.integers(50, 2_500))
+            spread = int(rng.choice([3, 30, 300, 30_000]))
+            values = rng.integers(0, spread, rows) + int(rng.choice([0, 0, spread // 3, 10**6]))
+            column = pa.array(values if rng.random() < 0.5 else values / 3.0)
+            if partition.sample is not None:
+                column = column.cast(partition.sample.type, safe=False)
+            before = partition.layout
+            partition.look(column)
+            if before is not None and partition._suits(before):
+                proposal = layout_of(partition.sample, 24, 32, "frequency")
+                assert not partition._is_better(proposal, before)
+                skipped += 1
+    assert skipped > 100

@@ -13,8 +13,8 @@ from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import knowledge_from_dict
 from eddyline.fabric.tactics import content as content_tactic
-from eddyline.fabric.tactics import content_routes
-from eddyline.journal.events import TrialEnded
+from eddyline.fabric.tactics import content_counts, content_routes
+from eddyline.journal.events import ClassifiersChosen, TrialEnded
 from eddyline.operators import ColumnReader
 from eddyline.ordering.static import ordering_cost
 from eddyline.testing.synthetic import SyntheticFilter, draw_answers, to_columns
@@ -181,6 +181,39 @@ class TestBenefitCheck:
         passed = rng.random((200_000, 2)) < [0.05, 0.9]
         route_all(router, passed, [pa.array(kind)])
         assert not router.snapshot()[0].pairs
+
+
+@pytest.mark.parametrize(("cost_us", "is_searched"), [(0.1, False), (10.0, True)])
+def test_classes_that_could_save_next_to_nothing_are_not_searched_for(cost_us, is_searched) -> None:
+    router = make_router(2, ["kind"], cost_us=cost_us)
+    route_all(router, *star(64, 60_000, 2))
+    assert bool(router.totals.profiled.sum()) == is_searched
+    assert bool(router.journal.of(ClassifiersChosen)) == is_searched
+    assert bool(router.snapshot()[0].pairs) == is_searched
+
+
+def test_judging_the_attributes_takes_little_beside_useful_work(monkeypatch) -> None:
+    monkeypatch.setattr(content_counts, "LOOK_ADVANCE_US", 1.0)
+    looks = {}
+    for share in (0.0001, 1e6):
+        monkeypatch.setattr(content_counts, "LOOK_SHARE", share)
+        router = make_router(2, ["kind"])
+        router = Router(
+            router.operators,
+            router.readers,
+            "content",
+            options=RouterOptions(seed=3),  # times are measured: judging costs something
+            attributes={"kind": 2},
+        )
+        attributes = router.segments[0].tactic._attributes
+        look, calls = attributes.look, []
+        attributes.look = lambda batch, rows, look=look, calls=calls: (
+            calls.append(len(rows)) or look(batch, rows)
+        )
+        route_all(router, *star(66, 100_000, 2))
+        looks[share] = len(calls)
+    assert looks[0.0001] == 1
+    assert looks[1e6] >= 5
 
 
 class TestBudget:

@@ -29,6 +29,9 @@ from eddyline.operators import Batch
 REGULAR, PROFILED = 0, 1
 #: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
 SLICE_ROWS, SLICE_MAX = 512, 4_096
+#: Classes of rows that could save no more a row are not searched for: finding partitions, counting
+#: and sending smaller rusters takes half of it.
+CLASSES_US = 0.4
 CHANGED_TIMES = 1.1  # what the order in use must cost more than another for rows to have changed
 
 
@@ -84,6 +87,7 @@ class ContentTactic:
         self.check = BenefitCheck(self.content, self._attributes, context)
         self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
         self._slice_rows = SLICE_ROWS
+        self._is_idle = False
         self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
         self._suggested: dict[int, int] = {}
@@ -99,8 +103,13 @@ class ContentTactic:
     def assign(self, batch: Batch, rows: Rows | None) -> Iterator[Ruster]:
         """Yield the rows to profile, then a ruster for each route that partitions call for."""
         rows = np.arange(batch.rows) if rows is None else rows
-        self._counts.prepare(batch, rows)
         self._regular_traces, self._profiled_traces = [], []
+        self._counts.look(batch, rows)
+        self._is_idle = not self._can_pay()
+        if self._is_idle:
+            yield from self._assign_slices(batch, rows)
+            return
+        self._counts.evaluate_first(batch, rows)
         is_warming_up = self._counts.is_warming_up
         if not is_warming_up:
             is_profiled = self._pick_profiled(len(rows))
@@ -115,6 +124,16 @@ class ContentTactic:
             self._counts.warm_up(batch, self._regular_traces, len(rows))
         elif self._options.counts_all_rows and not self.check.is_running:
             self._counts.count_visits(batch, self._regular_traces, [self.content.profiled])
+
+    def _can_pay(self) -> bool:
+        """Whether classes of rows could save more than it takes to find them and route by them.
+
+        At best they save all evaluations but that of the cheapest operator.
+        """
+        if self.check.attributes_in_use() or not self._array.costs_are_known:
+            return True
+        cost_us = self._array.cost_us()
+        return float(cost_us.sum() - cost_us.min()) > CLASSES_US
 
     def _assign_slices(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
         """Route rows slice by slice, so that each follows what the one before has shown."""
@@ -227,7 +246,8 @@ class ContentTactic:
 
     def learn(self, batch: Batch, outcome: ChunkOutcome, profile: Profile) -> None:
         """Pay for detours; conclude the operator's profile and go to the next."""
-        if self._counts.is_warming_up:
+        self._counts.add_useful(self._context.ledger.booked_us)
+        if self._is_idle or self._counts.is_warming_up:
             return
         self._pay_detours()
         if self.check.is_running or not self._counts.candidates():

@@ -18,6 +18,8 @@ from eddyline.operators import Batch
 
 COUNTED_ROWS_MAX = 1_024  # rows of a chunk that are counted on their usual routes
 WARM_UP_ROWS = 12_000
+LOOK_SHARE = 0.02  # of the useful work: what judging the attributes may take, after an advance
+LOOK_ADVANCE_US = 3_000.0
 FIRST_ROWS_MIN = 32  # evaluated by all operators whatever the budget says
 
 
@@ -95,6 +97,8 @@ class ContentCounts:
         has_warm_up = options.counts_all_rows and attributes.names
         self._warm_up_rows = WARM_UP_ROWS if has_warm_up else 0
         self._was_exhausted = False
+        self._is_look_due = False
+        self._look_balance_us = LOOK_ADVANCE_US
 
     def candidates(self) -> list[int]:
         """Return the attributes that may classify rows."""
@@ -111,10 +115,23 @@ class ContentCounts:
             if attribute != NO_ATTRIBUTE
         }
 
-    def prepare(self, batch: Batch, rows: Rows) -> None:
-        """Judge the attributes and evaluate the first rows, where either is due."""
-        if self._attributes.is_look_due(len(rows)):
+    def look(self, batch: Batch, rows: Rows) -> None:
+        """Judge the attributes, where that is due and does not take too much beside other work."""
+        self._is_look_due |= self._attributes.is_look_due(len(rows))
+        if self._is_look_due and self._look_balance_us > 0 and len(rows):
+            began = time.perf_counter()
             self._look(batch, rows)
+            self._is_look_due = False
+            if not self._array.has_given_costs:
+                self._look_balance_us -= (time.perf_counter() - began) * 1e6
+
+    def add_useful(self, useful_us: float) -> None:
+        """Add useful work, beside which judging the attributes must take little time."""
+        earned_us = self._look_balance_us + LOOK_SHARE * useful_us
+        self._look_balance_us = min(earned_us, LOOK_ADVANCE_US)
+
+    def evaluate_first(self, batch: Batch, rows: Rows) -> None:
+        """Evaluate rows by all operators, while more of the first ones are wanted."""
         if self._first_rows.is_wanted and len(rows):
             began = time.perf_counter()
             picked = rows[: self._first_rows_affordable(len(rows))]

@@ -75,11 +75,8 @@ class PairTrial(Trial):
         """Count a ruster of one side."""
         self.add(side, trace.entered_count, trace.seen)
         self.rusters[side] += 1
-        order, seen = np.array(trace.order, dtype=np.int64), trace.seen
-        if len(order):
-            # A row visited both of two operators if it reached the later one.
-            both = np.minimum.outer(seen[order], seen[order])
-            self._visited_both[side][np.ix_(order, order)] += both
+        # A row visited both of two operators if it reached the later one.
+        self._visited_both[side] += np.minimum.outer(trace.seen, trace.seen)
 
     def set_partitioning(self, before_us: float, after_us: float) -> None:
         """Set what it costs to find the partitions of a row, on each side."""

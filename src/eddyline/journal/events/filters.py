@@ -373,11 +373,29 @@ class ColumnsLeftOut(Event):
     columns: Names
     reason: str
 
+    def reasons(self) -> dict[str, str]:
+        """Return for each column why it does not cross, and what lets it cross."""
+        why = f"not sent to Python: {self.reason} (classify_by= names columns to send all the same)"
+        return dict.fromkeys(self.columns, why)
+
     def sentence(self) -> str:
         """Return the event as one line for people."""
         return (
             f"rows are not classified by {', '.join(self.columns)}: {self.reason} "
             f"(classify_by= names columns to use all the same)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PilotSkipped(Event):
+    """No rows are read beforehand to find classes of rows in, because the predicates are cheap."""
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return (
+            "no rows are read beforehand: the predicates take less than a microsecond each, so "
+            "classes of rows would save less than that costs (classify_by= names columns to find "
+            "them by all the same)"
         )
 
 

@@ -13,11 +13,13 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from eddyline.fabric.knowledge import Knowledge
-from eddyline.spark.common.predicates import Predicate, PythonPredicate
+from eddyline.spark.common.predicates import Predicate, PythonPredicate, SharedArgument
 
 CHEAP_US = 4.0  # a row, all predicates together: six columns would cost a tenth of it
 PATTERN_US = 0.7  # a regular expression on a short text; on a long one it takes much longer
@@ -25,10 +27,17 @@ PATTERN_US = 0.7  # a regular expression on a short text; on a long one it takes
 NUMBER_US, TEXT_US = 0.01, 0.12
 COLUMNS_SHARE = 0.1  # of what predicates are expected to cost, for columns that may classify rows
 CALLS_DEEP = 3
+#: What a predicate may use and still take less than a microsecond on any row.
+CHEAP_BUILTINS = set("abs bool divmod float int isinstance len max min round".split())
+CHEAP_METHODS = set("bit_length day endswith get is_integer month startswith year".split())
+PLAIN_TYPES = (bool, int, float, str, bytes, frozenset, set, dict, date, Decimal, type(None))
 
 
 def columns_that_pay(
-    is_text: Mapping[str, bool], predicates: Sequence[Predicate], knowledge: Sequence[Knowledge]
+    is_text: Mapping[str, bool],
+    predicates: Sequence[Predicate],
+    knowledge: Sequence[Knowledge],
+    asked: bool = False,
 ) -> tuple[set[str], str]:
     """Return the columns that may cross, and why the others do not.
 
@@ -38,18 +47,21 @@ def columns_that_pay(
         The columns that could classify rows: whether a column is a text.
     predicates, knowledge
         The predicates, and what is known of them from earlier runs.
+    asked
+        Whether the policy asks for classes of rows. Then columns cross unless it is plain that
+        they do not pay; otherwise only if it seems that they do.
 
     """
-    functions = [
-        predicate.function
-        for predicate in predicates
-        if isinstance(predicate, PythonPredicate) and predicate.kind == "row"
-    ]
+    functions = [function for predicate in predicates for function in _functions_of(predicate)]
     if knowledge:
         cost_us = sum(us or 0.0 for part in knowledge for us in part.cost_us)
         if cost_us < CHEAP_US:
             return set(), f"all predicates together take {cost_us:.1f} us a row"
         return set(is_text), ""
+    if asked:
+        if not all_look_cheap(predicates):
+            return set(is_text), ""
+        return set(), "their code shows that the predicates take less than a microsecond each"
     if any(looks_costly(function) for function in functions):
         return set(is_text), ""
     left_us = COLUMNS_SHARE * PATTERN_US * sum(map(uses_patterns, functions))
@@ -59,6 +71,60 @@ def columns_that_pay(
         if left_us >= 0:
             chosen.add(name)
     return chosen, "it is not known yet whether the predicates cost enough"
+
+
+def all_look_cheap(predicates: Sequence[Predicate]) -> bool:
+    """Whether the code of all predicates shows that each takes less than a microsecond a row."""
+    return all(
+        isinstance(predicate, PythonPredicate)
+        and predicate.kind == "row"
+        and all(map(looks_cheap, _functions_of(predicate)))
+        for predicate in predicates
+    )
+
+
+def _functions_of(predicate: Predicate) -> Iterator[Callable[..., Any]]:
+    """Yield the functions that a predicate calls row by row; those of shared steps count."""
+    if isinstance(predicate, PythonPredicate):
+        if predicate.kind == "row":
+            yield predicate.function
+        yield from _shared_functions(predicate.columns)
+
+
+def _shared_functions(columns: Sequence[object]) -> Iterator[Callable[..., Any]]:
+    for column in columns:
+        if isinstance(column, SharedArgument):
+            yield column.function
+            yield from _shared_functions(column.columns)
+
+
+def looks_cheap(function: Callable[..., Any], calls_deep: int = CALLS_DEEP) -> bool:
+    """Whether a function's code shows that it takes less than a microsecond.
+
+    It compares and computes, with values that come with Python and functions like itself. What
+    has a loop, uses a module or a regular expression, or calls a method that may read all of a
+    text, is not known to be cheap; that does not mean that it is expensive (`looks_costly`).
+
+    Examples
+    --------
+    >>> looks_cheap(lambda a, b: a % 3 == 0 and b > 1), looks_cheap(lambda text: len(text) > 200)
+    (True, True)
+    >>> import re
+    >>> looks_cheap(lambda text: re.search("x+", text)), looks_cheap(lambda text: text.split())
+    (False, False)
+
+    """
+    if not isinstance(function, FunctionType) or looks_costly(function, calls_deep):
+        return False
+    names = inspect.getclosurevars(function)
+    if not set(names.builtins) <= CHEAP_BUILTINS or not names.unbound <= CHEAP_METHODS:
+        return False
+    return all(
+        calls_deep > 0 and looks_cheap(value, calls_deep - 1)
+        if isinstance(value, FunctionType)
+        else isinstance(value, PLAIN_TYPES)
+        for value in _used(function)
+    )
 
 
 def uses_patterns(function: Callable[..., Any], calls_deep: int = CALLS_DEEP) -> bool:

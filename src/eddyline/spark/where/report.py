@@ -27,11 +27,13 @@ def make_report(
     collector: NoteCollector,
     native: NativeStages | None,
     shortened: Collection[str],
+    left_out: Mapping[str, str],
     has_sample: bool,
 ) -> Report:
     """Return the report of everything that was collected so far.
 
-    `shortened` names the columns of which only short texts cross into Python.
+    `shortened` names the columns of which only short texts cross into Python, `left_out` those that
+    do not cross at all, with the reason.
     """
     totals = collector.totals()
     names = stages.segment_names()
@@ -50,7 +52,7 @@ def make_report(
         changes=collector.journal().route_changes(),
         classes=[*native_classes, *collector.classes(names)],
         pairs=collector.pairs(),
-        rejected={**native_rejected, **_true_reasons(collector.rejected(), shortened)},
+        rejected={**native_rejected, **left_out, **_true_reasons(collector.rejected(), shortened)},
         profiling_us=totals.profiling_us,
         deciding_us=totals.deciding_us,
         routing_us=totals.routing_us,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EddylineError, InvalidPredicateError
 from eddyline.fabric import OnError, RouterOptions
-from eddyline.fabric.knowledge import Knowledge, MeshKnowledge
+from eddyline.fabric.knowledge import Knowledge
 from eddyline.fabric.tactics.choose import (
     RoutingPolicy,
     check_policy,
@@ -22,7 +22,7 @@ from eddyline.fabric.tactics.choose import (
     policy_name,
 )
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import ColumnsLeftOut, PlanningStopped, SampleMissing
+from eddyline.journal.events import PilotSkipped, PlanningStopped, SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
 from eddyline.report.characters import one_line, shorten
@@ -89,7 +89,8 @@ def where(
         `raise` fails the job and names predicate and row, `drop` and `keep` continue.
     classify_by
         Columns that may classify rows. None: the predicates' arguments, and others where the
-        predicates cost enough for that to pay.
+        predicates cost enough for that to pay (`auto`) or are not plainly cheap (`mesh`,
+        `content`).
     sample
         A batch DataFrame with the same columns, to learn routes from before the first row. Without
         it, `mesh` reads a batch DataFrame once beforehand, for rows picked at random. Everything
@@ -179,6 +180,8 @@ class Where:
         self._known_before: tuple[Knowledge, ...] = ()
         #: Columns of which only short texts cross, so that workers see NULL for the long ones.
         self._shortened: frozenset[str] = frozenset()
+        #: Columns that do not cross although the policy asks for classes of rows, and why.
+        self._left_out: dict[str, str] = {}
         self._memory = None if memory is None else Memory(memory, self._stages, policy)
         if self._memory is not None:
             self._known_before = self._memory.load()
@@ -240,6 +243,7 @@ class Where:
             self._collector,
             self._native,
             self._shortened,
+            self._left_out,
             has_sample=self._sample is not None,
         )
 
@@ -271,36 +275,28 @@ class Where:
 
     def _planner(self, df: DataFrame, knowledge: tuple[Knowledge, ...]) -> RouterPlanner:
         """Return the planner of the router, with the columns that may classify rows."""
-        from eddyline.spark.common.columns import candidate_attributes, shortened_texts
-        from eddyline.spark.where.cheapness import columns_that_pay
+        from eddyline.spark.common.columns import candidate_attributes
+        from eddyline.spark.where.crossing import choose_columns
         from eddyline.spark.where.planner import RouterPlanner
 
         planner = RouterPlanner(df, self._stages.routed)
-        if finds_classes(self._policy) and len(self._stages.routed) > 1:
-            candidates = candidate_attributes(df, self._classify_by, planner.argument_names)
-            if self._classify_by is None:
-                self._shortened = shortened_texts(df, planner.argument_names)
-            in_use = {
-                name
-                for part in knowledge
-                if isinstance(part, MeshKnowledge)
-                for name in part.attributes
-            }
-            if self._classify_by is None:  # columns of no use need not cross
-                crossing = {*in_use, *planner.argument_names}
-                others = [name for name in candidates if name not in crossing]
-                is_training = self._sample is not None and not knowledge
-                if not in_use and (self._policy != "auto" or is_training):
-                    crossing |= set(others)
-                elif not in_use:
-                    is_text = {name: name in self._shortened for name in others}
-                    paying, reason = columns_that_pay(is_text, self._stages.routed, knowledge)
-                    crossing |= paying
-                    left_out = tuple(name for name in others if name not in paying)
-                    if left_out:
-                        self._note(ColumnsLeftOut(columns=left_out, reason=reason))
-                candidates = {n: column for n, column in candidates.items() if n in crossing}
-            planner.add_attributes(candidates)
+        arguments = planner.argument_names
+        if not finds_classes(self._policy) or len(self._stages.routed) < 2:
+            return planner
+        if self._classify_by is not None:
+            planner.add_attributes(candidate_attributes(df, self._classify_by, arguments))
+            return planner
+        is_training = self._sample is not None and not knowledge
+        columns = choose_columns(
+            df, arguments, self._stages.routed, self._policy, knowledge, is_training
+        )
+        self._shortened = columns.shortened
+        self._left_out = {}
+        if columns.left_out is not None:
+            self._note(columns.left_out)
+            if self._policy != "auto":
+                self._left_out = columns.left_out.reasons()
+        planner.add_attributes(columns.attributes)
         return planner
 
     def _observe(self, df: DataFrame, verdict: str, build: int) -> DataFrame:
@@ -366,7 +362,7 @@ class Where:
         if sample is not None:
             for predicate in self._stages.before:
                 sample = filter_by(sample, predicate)
-        elif mesh_options(self._policy) is not None and len(self._stages.routed) > 1:
+        elif self._wants_pilot():
             if df.isStreaming:
                 self._note(SampleMissing(instead="classes are learnt from the first rows"))
             else:
@@ -391,6 +387,18 @@ class Where:
         knowledge, records = trained
         self._collector.write(records)
         return knowledge
+
+    def _wants_pilot(self) -> bool:
+        """Whether the policy learns from a sample, and the predicates may cost enough for that."""
+        from eddyline.spark.where.cheapness import all_look_cheap
+
+        routed = self._stages.routed
+        if mesh_options(self._policy) is None or len(routed) < 2:
+            return False
+        if self._classify_by is None and all_look_cheap(routed):
+            self._note(PilotSkipped())
+            return False
+        return True
 
     def _filter_native(self, df: DataFrame, budget: PlanningBudget) -> DataFrame:
         """Filter by native conditions: as written, or through a mesh where one is known."""

@@ -434,6 +434,27 @@ def test_costs_are_known_though_operators_come_and_go() -> None:
     assert kept == {name: cost for name, cost in costs.items() if name != "a"}
 
 
+def test_new_comparisons_come_before_all_others_and_new_predicates_behind_them() -> None:
+    eddy = SharedEddy(DOMAINS, AsWritten(), seed=0)
+    eddy.add({0: SharedQuery(0, above(a=5), ("odd",))})
+    assert list(eddy.learnt()) == ["a", "odd"]
+    eddy.policy.adopt([0, 1])
+    assert list(eddy.learnt()) == ["odd", "a"]
+    eddy.add({1: SharedQuery(1, above(b=5), ("even",)), 2: SharedQuery(2, above(c=5))})
+    assert list(eddy.learnt()) == ["b", "c", "odd", "a", "even"]
+
+
+def test_a_python_function_that_no_row_has_reached_stays_behind_comparisons() -> None:
+    """Nothing is known of what it costs; all queries need it, and each comparison only half."""
+    calls: list[int] = []
+    eddy = SharedEddy(DOMAINS, Tickets(lottery_share=1e-9), seed=0)
+    eddy.add({n: SharedQuery(n, above(**{"cd"[n % 2]: 1_000}), ("odd",)) for n in range(20)})
+    eddy.bind(PLACES, {"odd": odd_sum(calls)})
+    for _ in range(10):
+        eddy.run(make_batch(np.random.default_rng(0), 500))
+    assert not calls
+
+
 class Forgetful(Policy):
     """Leaves an operator out after the first chunk."""
 

@@ -15,6 +15,7 @@ from eddyline.errors import InvalidPolicyError
 from eddyline.fabric.shared import eddy as eddy_module
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
+from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operators import SharedOperator
 from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.fabric.shared.slots import Slots
@@ -197,6 +198,25 @@ def test_a_slot_that_is_used_again_shows_nothing_old() -> None:
     assert len(eddy.run(batch).rows) == 0
     assert eddy.take_counts() == {}
     assert [operator.name for operator in eddy.operators] == ["b"]
+
+
+def test_a_query_that_only_counts_stores_nothing_at_a_slot_that_another_had() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10))})
+    eddy.drop([0])
+    eddy.add({0: SharedQuery(2, above(a=10), is_stored=False)})
+    eddy.bind(PLACES, {})
+    found = eddy.run(Batch([pa.array([50, 60])] * 5, READERS))
+    assert len(found.rows) == 0
+    assert eddy.take_counts() == {2: 2}
+
+
+def test_a_query_keeps_its_first_error() -> None:
+    parts = [
+        Matches(np.zeros(0, np.int64), np.zeros(0, np.int64), failures)
+        for failures in ({}, {9: "first"}, {8: "other", 9: "second"})
+    ]
+    assert Matches.concat(parts).failures == {9: "first", 8: "other"}
 
 
 def test_bits_of_clauses_are_used_again() -> None:

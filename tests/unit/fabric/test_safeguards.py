@@ -209,6 +209,34 @@ def test_searches_pause_longer_after_each_reverted_trial() -> None:
     assert schedule.allows(Due())
 
 
+def test_a_trial_that_was_kept_ends_the_doubling_of_pauses() -> None:
+    schedule = SearchSchedule(tactic_of(make())._context)
+    schedule.note_trial(is_kept=False)
+    first = schedule._paused_until_rows
+    schedule.note_trial(is_kept=False)
+    schedule.note_trial(is_kept=True)
+    schedule.note_trial(is_kept=False)
+    assert schedule._paused_until_rows == first
+
+
+def test_a_search_uses_up_its_urgency_and_the_work_that_pays_for_it() -> None:
+    class Late:
+        is_due, is_early, searches = True, False, 9
+
+    schedule = SearchSchedule(tactic_of(make(budget=0.02))._context)
+    assert not schedule.allows(Late())
+    schedule.add_useful(1e9)
+    assert schedule.allows(Late())
+    schedule.begin()
+    assert not schedule.allows(Late())  # the next one waits for as much work again
+    schedule.is_urgent = True
+    schedule.add_useful(20 * schedule._search_us)
+    assert schedule.allows(Late())  # a loan
+    schedule.begin()
+    schedule.add_useful(20 * schedule._search_us)
+    assert not schedule.allows(Late())
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_given_costs_and_a_seed_repeat_a_run_with_uncertain_routes(seed: int) -> None:
     from tests.unit.fabric.test_classes import (

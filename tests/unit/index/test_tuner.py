@@ -14,7 +14,7 @@ from eddyline.index.index import Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
 from eddyline.index.partition import Partition
-from eddyline.index.schedules import Continuous
+from eddyline.index.schedules import Continuous, Periodic
 from eddyline.index.tuner import Tuner
 from eddyline.index.tuning_options import TuningOptions
 from eddyline.journal.events import IndexAssessed, IndexReconfigured, IndexRivalChosen
@@ -313,3 +313,36 @@ def test_a_configuration_that_costs_as_much_is_not_exchanged() -> None:
     assert assessed.before == assessed.after
     assert partition.configuration.bits == (0, 10, 0)
     assert tuner.configuration("S", few).bits == (0, 10, 0)
+
+
+def test_searches_that_the_index_serves_already_are_not_prepared_for() -> None:
+    """Nobody searched by both columns before, but the bits of the first one are enough."""
+    tuner, rows = Tuner(TuningOptions(assessment=SRIA, only=BitAddress.name)), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 2_000})
+    assert partition.configuration.bits == (12, 0, 0)
+    tuner.record("S", (0, 1), 1_900)
+    tuner.prepare("S", (0, 1), 1_900, [partition])
+    assert tuner.tune({"S": []}) == []
+    assert tuner.demand("S").frequencies == {(0,): 1.0}
+
+
+def test_an_early_selection_expects_as_many_searches_of_a_row_as_were_assessed() -> None:
+    tuner, rows = Tuner(TuningOptions(assessment=SRIA, only=BitAddress.name)), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 2_000})
+    assert tuner.demand("S").searches == pytest.approx(2_000)
+    tuner.record("S", (2,), 1_900)  # no row has arrived since
+    tuner.prepare("S", (2,), 1_900, [partition])
+    assert (2,) in tuner.demand("S").frequencies
+    assert tuner.demand("S").searches == pytest.approx(2_000)
+
+
+def test_searches_are_counted_only_while_the_schedule_asks_for_it() -> None:
+    schedule = Periodic(period_requests=1_000, window_requests=100)
+    tuner = Tuner(TuningOptions(assessment=SRIA, schedule=lambda: schedule))
+    partition = Partition(columns(), Configuration((4, 4, 4)))
+    tune(tuner, [partition], {(0,): 1_000})  # the period before the first assessment
+    (assessed, *_) = tune(tuner, [partition], {(1,): 100})
+    assert isinstance(assessed, IndexAssessed)
+    assert (assessed.requests, assessed.frequencies) == (100, {"#2": 1.0})

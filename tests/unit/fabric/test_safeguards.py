@@ -223,7 +223,7 @@ def test_a_search_uses_up_its_urgency_and_the_work_that_pays_for_it() -> None:
     class Late:
         is_due, is_early, searches = True, False, 9
 
-    schedule = SearchSchedule(tactic_of(make(budget=0.02))._context)
+    schedule = SearchSchedule(tactic_of(make(budget=0.02, costs_us=None))._context)
     assert not schedule.allows(Late())
     schedule.add_useful(1e9)
     assert schedule.allows(Late())

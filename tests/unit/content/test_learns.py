@@ -55,6 +55,13 @@ def test_no_attribute_is_chosen_where_none_tells():
     assert np.mean(np.array(chosen) != NO_ATTRIBUTE) < 0.05
 
 
+def test_an_attribute_that_tells_nothing_is_not_chosen_whatever_the_threshold():
+    content = ContentLearns(1, 1, ContentOptions(gain_ratio_min=0.0))
+    partitions = np.array([[0, 1] * 200])
+    content.sample(partitions, np.repeat([True, False], 200))  # alike in both partitions
+    assert content.conclude() == NO_ATTRIBUTE
+
+
 def test_pruned_attributes_are_not_chosen():
     rng = np.random.default_rng(4)
     content = ContentLearns(operators=1, attributes=2)

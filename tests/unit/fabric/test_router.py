@@ -175,6 +175,23 @@ class TestErrors:
         operators: list[Operator] = [ArrowPredicate("v", (0,), vector)]
         assert route_one(operators, on_error="drop") == [True, True, False, False]
 
+    def test_rows_of_a_failing_call_are_counted_as_what_they_turn_out_to_be(self) -> None:
+        """A call for many rows fails as a whole; its rows count once they are judged again."""
+
+        def vector(values: pa.Array) -> pa.Array:
+            if 3 in values.to_pylist():
+                raise ValueError("three")
+            return pc.less(values, 2)
+
+        options = RouterOptions(on_error="drop")
+        router = Router([ArrowPredicate("v", (0,), vector)], READERS[:1], options=options)
+        kept = router.route([pa.array([0, 1, 2, 3, 4, 5])], 6)
+        assert kept.tolist() == [True, True, False, False, False, False]
+        totals = router.totals
+        assert (totals.seen.tolist(), totals.failed.tolist()) == ([6], [1])
+        assert totals.passed.tolist() == [3]  # of which one is at fault
+        assert (totals.kept, totals.at_fault) == (2, 1)
+
     def test_stop_iteration_inside_a_function_is_an_error_like_any_other(self) -> None:
         def stops(a: int) -> bool:
             return next(iter([True] if a != 2 else []))

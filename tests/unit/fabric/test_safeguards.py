@@ -14,7 +14,7 @@ from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.fabric.trials import BeforeAfterTrial
 from eddyline.journal.events import DriftDetected, OrderChanged, TrialEnded
 from eddyline.operators import ArrowPredicate, ColumnReader
-from eddyline.ordering import AGreedy
+from eddyline.ordering import AGreedy, Evidence
 from eddyline.testing import draw_answers, make_filters, to_columns
 
 
@@ -139,6 +139,32 @@ def test_a_barred_order_leaves_the_profile_as_it_is() -> None:
     assert len(tactic.policy.profile()) > 100
 
 
+def test_the_old_order_of_a_trial_is_priced_by_the_window_and_by_the_last_chunk() -> None:
+    """On the window, 3 of 4 dropped rows get to filter 0, behind filter 1; 1 gets to filter 2."""
+    tactic = tactic_of(make())
+    drops = [[0, 1, 0], [1, 0, 1], [1, 0, 0], [0, 0, 1]]
+    tactic.policy.load_profile(np.array(drops, dtype=bool))
+    order, costs_us, none = (1, 0, 2), np.ones(3), np.zeros((0, 3), dtype=bool)
+    # Half of the rows of the chunk are kept; they need every filter.
+    chunk = Evidence(100, order, np.array([60, 100, 70]), np.array([60, 60, 50]), costs_us, none)
+    needed = tactic._evaluations_in(order, chunk)
+    assert needed.tolist() == [0.5 + 0.5 * 0.75, 1.0, 0.7]
+    tactic.policy.forget()
+    assert tactic._evaluations_in(order, chunk).tolist() == [0.6, 1.0, 0.7]
+
+
+def test_chunks_without_profiled_rows_count_in_a_trial() -> None:
+    router = make(AGreedy(profile_probability=1e-9))
+    route(router, [0.9, 0.9, 0.1], 1_000)
+    tactic = tactic_of(router)
+    assert tactic._trial is not None
+    rows, profiled = tactic._trial.rows[1], router.totals.profiled.sum()
+    route(router, [0.9, 0.9, 0.1], 500, seed=1)
+    assert router.totals.profiled.sum() == profiled
+    assert tactic._trial is not None
+    assert tactic._trial.rows[1] == rows + 500
+
+
 def test_a_trial_on_rows_that_became_dearer_in_every_order_is_kept() -> None:
     trial = BeforeAfterTrial((0, 1), (1, 0), np.array([1.0, 0.5]), ("a", "b"), ("b", "a"))
     trial.count(10_000, seen=np.array([8_000, 10_000]), passed=np.array([7_900, 8_000]))
@@ -181,6 +207,34 @@ def test_searches_pause_longer_after_each_reverted_trial() -> None:
     assert not schedule.allows(Due())
     router.segments[0].ledger.rows = pauses[2]
     assert schedule.allows(Due())
+
+
+def test_a_trial_that_was_kept_ends_the_doubling_of_pauses() -> None:
+    schedule = SearchSchedule(tactic_of(make())._context)
+    schedule.note_trial(is_kept=False)
+    first = schedule._paused_until_rows
+    schedule.note_trial(is_kept=False)
+    schedule.note_trial(is_kept=True)
+    schedule.note_trial(is_kept=False)
+    assert schedule._paused_until_rows == first
+
+
+def test_a_search_uses_up_its_urgency_and_the_work_that_pays_for_it() -> None:
+    class Late:
+        is_due, is_early, searches = True, False, 9
+
+    schedule = SearchSchedule(tactic_of(make(budget=0.02, costs_us=None))._context)
+    assert not schedule.allows(Late())
+    schedule.add_useful(1e9)
+    assert schedule.allows(Late())
+    schedule.begin()
+    assert not schedule.allows(Late())  # the next one waits for as much work again
+    schedule.is_urgent = True
+    schedule.add_useful(20 * schedule._search_us)
+    assert schedule.allows(Late())  # a loan
+    schedule.begin()
+    schedule.add_useful(20 * schedule._search_us)
+    assert not schedule.allows(Late())
 
 
 @pytest.mark.parametrize("seed", [0, 1])

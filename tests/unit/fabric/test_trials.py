@@ -81,6 +81,7 @@ class TestTolerances:
     def test_a_mesh_must_be_better_with_its_overhead(self) -> None:
         assert fill(split(), (1.0, 0.5)).verdict(np.ones(2)) == "reverted"
         assert fill(split(), (0.6, 0.5)).verdict(np.ones(2)) == "reverted"  # 1.1 + 0.5 > 1.5
+        assert fill(split(), (0.5, 0.5)).verdict(np.ones(2)) == "reverted"  # no better
         assert fill(split(), (0.4, 0.5)).verdict(np.ones(2)) == "kept"
 
     def test_one_order_is_accepted_at_up_to_2_percent_more_than_a_mesh(self) -> None:

@@ -121,3 +121,29 @@ def test_no_rows() -> None:
     own = Partition(columns(2, rows=0), Configuration((1, 1)), DEFAULT_COSTS)
     index = own.choose((0,), 3)
     assert len(index.ranges((0,), [np.zeros(3, dtype=np.uint64)]).probes) == 0
+
+
+def test_a_sorted_hash_that_was_dropped_must_be_paid_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = partition((13, 0, 0))
+    while own.choose((1,), 10).name != LazyHash.name:
+        pass
+    monkeypatch.setattr(partition_module, "HASH_BYTES_MAX", 1)
+    assert own.choose((2,), 9_000).name == LazyHash.name
+    assert own._hashes.patterns == [(2,)]
+    assert own.choose((1,), 10).name != LazyHash.name
+
+
+def test_an_index_that_is_built_costs_nothing_more() -> None:
+    assert partition((13, 0, 0)).choose((0,), 1).name == BatchJoin.name
+    built = partition((13, 0, 0))
+    assert len(built.bit_address.configuration.bits) == 3
+    assert built.choose((0,), 1).name == BitAddress.name
+
+
+def test_a_search_costs_no_more_than_comparing_all_rows() -> None:
+    """One known bit below thirteen unknown ones: that many ranges are not worth a visit."""
+    all_rows_ns = COSTS.search_ns + ROWS * COSTS.compare_ns
+    assert partition((13, 1)).walked_ns((1,)) == all_rows_ns
+    assert partition((4, 1)).walked_ns((1,)) < all_rows_ns

@@ -14,7 +14,7 @@ from eddyline.index.index import Pattern
 from eddyline.index.lazy_hash import LazyHash
 from eddyline.index.migration import MigrateAll, MigrateNothing, MigratePartial, Migration
 from eddyline.index.partition import Partition
-from eddyline.index.schedules import Continuous
+from eddyline.index.schedules import Continuous, Periodic
 from eddyline.index.tuner import Tuner
 from eddyline.index.tuning_options import TuningOptions
 from eddyline.journal.events import IndexAssessed, IndexReconfigured, IndexRivalChosen
@@ -243,3 +243,106 @@ def test_an_early_selection_does_not_end_the_assessment() -> None:
         tuner.prepare("S", pattern, probes, [partition])
     tuner.tune({"S": [partition]})
     assert tuner.demand("S").frequencies == {(2,): 0.75, (1,): 0.25}
+
+
+def test_an_assessment_counts_what_came_after_the_one_before() -> None:
+    tuner = continuous()
+    partitions = [Partition(columns(), Configuration((4, 4, 4)))]
+    tune(tuner, partitions, {(1,): 3_000})
+    assert tuner.expected("S") == {(1,): pytest.approx(3_000)}
+    (assessed, *_) = tune(tuner, partitions, {(2,): 1_000})
+    assert isinstance(assessed, IndexAssessed)
+    assert (assessed.requests, assessed.frequencies) == (1_000, {"#3": 1.0})
+    # 1,000 requests while 4,096 rows arrived, and 4,096 rows are stored.
+    assert tuner.expected("S") == {(2,): pytest.approx(1_000)}
+    assert tuner.configuration("S", columns()).bits == (0, 0, 12)
+
+
+def test_the_searches_of_earlier_rows_are_not_counted_for_those_that_arrive() -> None:
+    tuner = continuous()
+    partitions = [Partition(columns(), Configuration((4, 4, 4)))]
+    tune(tuner, partitions, {(1,): 1_000})
+    tuner.arrived("S", 3 * ROWS)
+    tune(tuner, partitions, {(1,): 1_000})
+    # While four times as many rows arrived as are stored, each met a quarter of the searches.
+    assert tuner.expected("S") == {(1,): pytest.approx(250)}
+
+
+def test_the_newest_of_the_large_partitions_is_compared_with() -> None:
+    """A partition with a few rows, as a micro-batch writes it, says little of the state."""
+    tuner = continuous()
+    partitions = [
+        Partition(columns(), Configuration(bits)) for bits in ((12, 0, 0), (0, 12, 0), (0, 0, 12))
+    ]
+    partitions.append(Partition(columns(rows=20), Configuration((1, 2, 1))))
+    assessed, changed = tune(tuner, partitions, {(1,): 1_000})
+    assert isinstance(assessed, IndexAssessed)
+    assert (assessed.before, assessed.after) == ("#3:12", "#2:12")
+    assert isinstance(changed, IndexReconfigured)
+
+
+def test_bits_that_values_do_not_fill_are_no_reason_to_index_again() -> None:
+    """Four values fill two bits: a configuration that gives them ten is as good as the best."""
+    few = columns()
+    few.codes[1][:] = few.codes[1][:4].repeat(ROWS // 4)
+    tuner = continuous(migration=MigrateAll())
+    partitions = [Partition(few, Configuration((0, 10, 2)))]
+    searches = {(1,): 1_000}
+    (assessed, *_) = tune(tuner, partitions, searches)
+    assert isinstance(assessed, IndexAssessed)
+    filled = continuous(migration=MigrateAll())
+    (again, *_) = tune(filled, [Partition(few, Configuration((0, 2, 2)))], searches)
+    assert isinstance(again, IndexAssessed)
+    assert assessed.cost_before == pytest.approx(again.cost_before)
+
+
+def test_a_state_without_partitions_or_counted_searches_is_left_alone() -> None:
+    tuner = continuous()
+    tuner.record("S", (1,), 1_000)
+    assert tuner.tune({"S": []}) == []
+    assert tuner.demand("S") == Demand()
+
+
+def test_a_configuration_that_costs_as_much_is_not_exchanged() -> None:
+    few = columns()
+    few.codes[1][:] = few.codes[1][:4].repeat(ROWS // 4)
+    tuner = continuous(migration=MigrateAll())
+    partition = Partition(few, Configuration((0, 10, 0)))  # as good as two bits for four values
+    (assessed,) = tune(tuner, [partition], {(1,): 1_000})
+    assert isinstance(assessed, IndexAssessed)
+    assert assessed.before == assessed.after
+    assert partition.configuration.bits == (0, 10, 0)
+    assert tuner.configuration("S", few).bits == (0, 10, 0)
+
+
+def test_searches_that_the_index_serves_already_are_not_prepared_for() -> None:
+    """Nobody searched by both columns before, but the bits of the first one are enough."""
+    tuner, rows = Tuner(TuningOptions(assessment=SRIA, only=BitAddress.name)), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 2_000})
+    assert partition.configuration.bits == (12, 0, 0)
+    tuner.record("S", (0, 1), 1_900)
+    tuner.prepare("S", (0, 1), 1_900, [partition])
+    assert tuner.tune({"S": []}) == []
+    assert tuner.demand("S").frequencies == {(0,): 1.0}
+
+
+def test_an_early_selection_expects_as_many_searches_of_a_row_as_were_assessed() -> None:
+    tuner, rows = Tuner(TuningOptions(assessment=SRIA, only=BitAddress.name)), columns()
+    partition = Partition(rows, tuner.configuration("S", rows), only=BitAddress.name)
+    tune(tuner, [partition], {(0,): 2_000})
+    assert tuner.demand("S").searches == pytest.approx(2_000)
+    tuner.record("S", (2,), 1_900)  # no row has arrived since
+    tuner.prepare("S", (2,), 1_900, [partition])
+    assert (2,) in tuner.demand("S").frequencies
+    assert tuner.demand("S").searches == pytest.approx(2_000)
+
+
+def test_searches_are_counted_only_while_the_schedule_asks_for_it() -> None:
+    schedule = Periodic(period_requests=1_000, window_requests=100)
+    tuner = Tuner(TuningOptions(assessment=SRIA, schedule=lambda: schedule))
+    partition = Partition(columns(), Configuration((4, 4, 4)))
+    tune(tuner, [partition], {(0,): 1_000})  # the period before the first assessment
+    (assessed, *_) = tune(tuner, [partition], {(1,): 100})
+    assert isinstance(assessed, IndexAssessed)
+    assert (assessed.requests, assessed.frequencies) == (100, {"#2": 1.0})

@@ -34,7 +34,7 @@ from eddyline.journal.events import (
     ProbeClassesReverted,
     Verdict,
 )
-from eddyline.mesh import Mesh, MeshOptions, RowClass, SearchResult, TrainingSet
+from eddyline.mesh import Mesh, MeshOptions, Overheads, RowClass, SearchResult, TrainingSet
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node, Tree
 from eddyline.ordering import AsWritten
@@ -207,6 +207,32 @@ def test_rows_that_nothing_tells_apart_are_not_searched(
     join = start()
     with pytest.raises(AssertionError, match="searched"):
         join.run({3: root_run(np.random.default_rng(3), 20_000, SKEWED)}, discard)
+
+
+def test_a_slice_with_few_rows_is_profiled_whole() -> None:
+    finder = ClassFinder(seed=1)
+    finder.pace.add_work(search_pace.PROFILE_WORK)
+    assert finder.choose(np.array([3, 5, 9])).tolist() == [3, 5, 9]
+    assert not len(finder.choose(np.arange(9)))  # the next profile comes later
+    finder.pace.add_work(search_pace.PROFILE_WORK)
+    assert len(finder.choose(np.arange(10_000))) == search_pace.PROFILED_ROWS
+
+
+def test_classes_that_cost_more_than_they_can_save_are_not_searched_for(
+    fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    def search(self: ClassSearch, *given: object) -> SearchResult:
+        searched.append("searched")
+        return SearchResult(None, 0, 0.0, "test")
+
+    monkeypatch.setattr(ClassSearch, "search", search)
+    dear = replace(PROBE_CLASSES, overheads=Overheads(test_us=1e3, route_us=1e3))
+    for classes, is_searched in ((dear, False), (PROBE_CLASSES, True)):
+        join = start(classes)
+        join.run({3: root_run(np.random.default_rng(3), 20_000, SKEWED)}, discard)
+        assert bool(searched) == is_searched
 
 
 # --- what they lead to -------------------------------------------------------------------------

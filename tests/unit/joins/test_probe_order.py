@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.joins.combinations import Combinations
-from eddyline.joins.drop_probing import SLICE_ROWS_MAX
+from eddyline.joins.drop_probing import SLICE_ROWS_MAX, SLICE_ROWS_MIN
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
@@ -111,6 +111,22 @@ def test_an_order_that_was_learnt_is_where_the_next_join_begins() -> None:
     assert other.orders()[ROOT] != learnt
     other.begin_with({ROOT: learnt})
     assert other.orders()[ROOT] == learnt
+
+
+def test_only_a_join_that_learnt_before_begins_with_large_slices() -> None:
+    _, _, join = run_star(None, root_rows([2] * 2_000, 2_000, np.random.default_rng(7)))
+    first = Join([STAR])
+    assert {tree._slice_rows for tree in first._trees} == {SLICE_ROWS_MIN}
+    again = Join([STAR], routes=join.routes())
+    assert {tree._slice_rows for tree in again._trees} == {SLICE_ROWS_MAX}
+    first.begin_with(join.orders())
+    assert {tree._slice_rows for tree in first._trees} == {SLICE_ROWS_MAX}
+
+
+def test_a_single_stem_is_not_profiled() -> None:
+    alone = ProbeOrder(AGreedy(profile_probability=1.0), [-1], [1], seed=3)
+    assert not len(alone.sample(10_000))
+    assert len(ProbeOrder(AGreedy(profile_probability=1.0), [-1, -1], [1, 1]).sample(10_000))
 
 
 def test_rows_are_profiled_in_lumps_at_the_rate_of_the_policy() -> None:

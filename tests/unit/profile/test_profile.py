@@ -197,6 +197,28 @@ class TestBudget:
         assert not budget.allows_deferrable(51.0, useful_us=10_000.0)
         assert Budget(None).allows_deferrable(1e9, useful_us=0.0)
 
+    def test_a_long_time_without_profiles_does_not_allow_a_long_time_of_them(self) -> None:
+        budget = Budget(0.5)
+        budget.affordable_urgent(each_us=1e9, wanted=128)  # more than any balance
+        for _ in range(100):
+            budget.earn(1e6)
+        assert budget.affordable_urgent(each_us=1_000.0, wanted=10_000) <= 300
+        assert budget.allows()
+        budget.pay(251_000.0)
+        assert not budget.allows()
+
+    def test_who_begins_with_what_others_learnt_has_no_advance(self) -> None:
+        budget = Budget(0.02, advance_us=100.0)
+        assert budget.allows()
+        budget.forgo_advance()
+        assert not budget.allows()
+        assert budget.affordable_urgent(each_us=10.0, wanted=128) == 10  # the rows may change
+        indebted = Budget(0.02)
+        indebted.pay(50.0)
+        indebted.forgo_advance()
+        indebted.earn(2_000.0)  # 40 us
+        assert not indebted.allows()
+
     def test_unlimited_and_wrong_shares(self) -> None:
         unlimited = Budget(None)
         unlimited.pay(1e9)
@@ -309,6 +331,48 @@ class TestDropRates:
         detector.update(np.array([1_000, 900]), np.array([100, 890]), np.ones(2))
         assert detector.detected
         assert detector.counted_order == [1, 0]
+
+    def test_a_position_that_few_rows_had_reached_counts_whatever_it_drops(self) -> None:
+        """Half of its rows: by chance alone, five deviations are more than all of them."""
+        detector = DropRateDetector()
+        detector.update(np.array([1_000, 0]), np.array([1_000, 0]), np.ones(2))
+        detector.update(np.array([1_000, 900]), np.array([100, 450]), np.ones(2))
+        assert detector.detected
+        assert detector.counted_order == [1, 0]
+
+    def test_the_reference_rests_on_some_ten_batches(self) -> None:
+        """More would hold rows of long ago against those that come slowly to differ."""
+        detector = DropRateDetector()
+        detections(detector, np.array([100]), [[50]] * 200)
+        reference = detector.snapshot()
+        assert reference is not None
+        assert reference.seen[0] == pytest.approx(1_000, rel=0.01)
+        assert reference.dropped[0] == pytest.approx(500, rel=0.01)
+
+    def test_what_an_alarm_must_promise_stays_within_bounds(self) -> None:
+        detector = DropRateDetector(saving_min=0.05)
+        for _ in range(20):
+            detector.back_off()
+        seen, calm = np.array([4_096, 2_000]), [2_048, 1_000]
+        detections(detector, seen, [calm])
+        most = detector.snapshot()
+        assert most is not None
+        assert most.saving_min == 0.6
+        assert detections(detector, seen, [[0, 2_000]]) == [False]  # it promises half
+        detections(detector, seen, [calm] * 1_000)
+        least = detector.snapshot()
+        assert least is not None
+        assert least.saving_min == 0.05
+
+    def test_a_restored_detector_asks_for_as_much_as_the_other(self) -> None:
+        first, seen, calm = DropRateDetector(), np.array([4_096, 2_000]), [2_048, 1_000]
+        for _ in range(3):
+            first.back_off()
+        detections(first, seen, [calm])
+        second = DropRateDetector()
+        second.restore(first.snapshot())
+        assert not any(detections(second, seen, [[1_000, 1_000]]))
+        assert detections(DropRateDetector(), seen, [calm, [1_000, 1_000]])[-1]
 
     def test_a_restored_detector_expects_what_the_other_expected(self) -> None:
         seen = np.array([4_000, 500])

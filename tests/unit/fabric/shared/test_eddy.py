@@ -12,8 +12,10 @@ import pytest
 
 from eddyline.arrays import IntArray
 from eddyline.errors import InvalidPolicyError
+from eddyline.fabric.shared import eddy as eddy_module
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
+from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operators import SharedOperator
 from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.fabric.shared.slots import Slots
@@ -198,6 +200,25 @@ def test_a_slot_that_is_used_again_shows_nothing_old() -> None:
     assert [operator.name for operator in eddy.operators] == ["b"]
 
 
+def test_a_query_that_only_counts_stores_nothing_at_a_slot_that_another_had() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10))})
+    eddy.drop([0])
+    eddy.add({0: SharedQuery(2, above(a=10), is_stored=False)})
+    eddy.bind(PLACES, {})
+    found = eddy.run(Batch([pa.array([50, 60])] * 5, READERS))
+    assert len(found.rows) == 0
+    assert eddy.take_counts() == {2: 2}
+
+
+def test_a_query_keeps_its_first_error() -> None:
+    parts = [
+        Matches(np.zeros(0, np.int64), np.zeros(0, np.int64), failures)
+        for failures in ({}, {9: "first"}, {8: "other", 9: "second"})
+    ]
+    assert Matches.concat(parts).failures == {9: "first", 8: "other"}
+
+
 def test_bits_of_clauses_are_used_again() -> None:
     eddy = SharedEddy(DOMAINS, seed=0)
     for number in range(100):
@@ -360,6 +381,98 @@ def test_a_python_function_is_called_on_rows_that_comparisons_leave_from_the_fir
         a, c = (batch.columns[n].to_pylist() for n in (0, 2))
         wanted += sum(1 for x, y in zip(a, c, strict=True) if x and y and x > 20 and y > 90)
     assert wanted <= len(calls) <= 1.1 * wanted
+
+
+@pytest.mark.parametrize("with_clauses", [False, True])
+def test_the_bitmaps_of_a_chunk_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, with_clauses: bool
+) -> None:
+    """However many queries there are, and however large a batch: rows are routed in parts."""
+    monkeypatch.setattr(eddy_module, "CHUNK_WORDS", 512)
+    monkeypatch.setattr(eddy_module, "CHUNK_ROWS_MIN", 16)
+    clauses = (Clause(above(b=5, c=5)),) if with_clauses else ()
+    queries = {n: SharedQuery(n, above(a=50), clauses=clauses) for n in range(200)}
+    batch = make_batch(np.random.default_rng(0), 1_000)
+    eddy, lineages = SharedEddy(DOMAINS, seed=0), []
+    eddy.add(queries)
+    eddy.bind(PLACES, {})
+    route = eddy.route
+    monkeypatch.setattr(
+        eddy, "route", lambda b, rows: lineages.append(route(b, rows)) or lineages[-1]
+    )
+    found = eddy.run(batch)
+    words = [
+        lineage.interested.size + with_clauses * lineage.fulfilled.size for lineage in lineages
+    ]
+    assert max(words) <= 512
+    assert len(lineages) <= 2 * -(-sum(words) // 512)
+    monkeypatch.undo()
+    whole = SharedEddy(DOMAINS, seed=0)
+    whole.add(queries)
+    whole.bind(PLACES, {})
+    expected = whole.run(batch)
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.numbers.tolist() == expected.numbers.tolist()
+
+
+def test_work_adds_up_until_it_is_taken() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10)), 1: SharedQuery(2, above(b=10))})
+    eddy.bind(PLACES, {})
+    for _ in range(3):
+        eddy.run(make_batch(np.random.default_rng(0), 100))
+    work = eddy.take_work()
+    assert {name: visits for name, (visits, _) in work.items()} == {"a": 300, "b": 300}
+    assert all(busy_us > 0 for _, busy_us in work.values())
+    assert eddy.take_work() == {"a": (0, 0.0), "b": (0, 0.0)} != work
+
+
+def test_another_eddy_goes_on_with_what_was_learnt() -> None:
+    """The order, what operators cost, and the tickets, also of operators at other places."""
+    first = run_workload("independent", 20)
+    learnt = first.learnt()
+    other = SharedEddy(DOMAINS, seed=1)
+    bounds = {n: above(**bounds) for n, bounds in enumerate(WORKLOADS["independent"][::-1])}
+    other.add({n: SharedQuery(n, accepts) for n, accepts in bounds.items()})
+    other.bind(PLACES, {})
+    assert list(other.learnt()) != list(learnt)
+    other.adopt(learnt)
+    assert list(other.learnt()) == list(learnt)
+    for name, own in other.learnt().items():
+        assert own.cost_us == pytest.approx(learnt[name].cost_us)
+        assert (own.taken, own.finished) == (learnt[name].taken, learnt[name].finished)
+    assert shares_of(other) == pytest.approx(shares_of(first), abs=0.02)
+
+
+def test_costs_are_known_though_operators_come_and_go() -> None:
+    eddy = run_workload("independent", 3)
+    costs = {name: own.cost_us for name, own in eddy.learnt().items()}
+    eddy.drop([0])
+    eddy.add({9: SharedQuery(9, above(a=10, b=10))})
+    kept = {name: own.cost_us for name, own in eddy.learnt().items()}
+    assert kept.pop("a") is None  # it left, and is new
+    assert kept == {name: cost for name, cost in costs.items() if name != "a"}
+
+
+def test_new_comparisons_come_before_all_others_and_new_predicates_behind_them() -> None:
+    eddy = SharedEddy(DOMAINS, AsWritten(), seed=0)
+    eddy.add({0: SharedQuery(0, above(a=5), ("odd",))})
+    assert list(eddy.learnt()) == ["a", "odd"]
+    eddy.policy.adopt([0, 1])
+    assert list(eddy.learnt()) == ["odd", "a"]
+    eddy.add({1: SharedQuery(1, above(b=5), ("even",)), 2: SharedQuery(2, above(c=5))})
+    assert list(eddy.learnt()) == ["b", "c", "odd", "a", "even"]
+
+
+def test_a_python_function_that_no_row_has_reached_stays_behind_comparisons() -> None:
+    """Nothing is known of what it costs; all queries need it, and each comparison only half."""
+    calls: list[int] = []
+    eddy = SharedEddy(DOMAINS, Tickets(lottery_share=1e-9), seed=0)
+    eddy.add({n: SharedQuery(n, above(**{"cd"[n % 2]: 1_000}), ("odd",)) for n in range(20)})
+    eddy.bind(PLACES, {"odd": odd_sum(calls)})
+    for _ in range(10):
+        eddy.run(make_batch(np.random.default_rng(0), 500))
+    assert not calls
 
 
 class Forgetful(Policy):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eddyline.bench.cacq_conditions import CONDITIONS, condition_queries
 from eddyline.bench.cacq_scaling import (
-    CONDITIONS,
     SOURCE_QUERIES,
     SOURCES,
-    condition_queries,
     queries_by_source,
 )
 from eddyline.bench.cacq_workload import make_eddy, make_rows
@@ -35,15 +34,28 @@ def test_a_row_comes_out_less_often_the_more_sources_there_are() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
-def test_only_conditions_without_or_have_no_clauses() -> None:
-    clauses = {
-        kind: {len(query.clauses) for query in condition_queries(kind, 20, seed=0)}
-        for kind in CONDITIONS
+def test_conditions_take_few_bits_a_row() -> None:
+    """A clause or a term each; OR of AND had four clauses, which took four times the bits."""
+    bits = {}
+    for kind in CONDITIONS:
+        clauses = [clause for query in condition_queries(kind, 20, 0) for clause in query.clauses]
+        own = [len(clause.terms) or 1 for clause in clauses]
+        bits[kind] = sum(own) / 20
+    assert bits == {
+        "AND": 0,
+        "OR": 1,
+        "four OR": 1,
+        "NOT": 1,
+        "OR of AND": 2,
+        "AND of OR": 2,
+        "nested": 2,
+        "nested with NOT": 2,
     }
-    assert clauses == {
-        "AND": {0},
-        "OR": {1},
-        "NOT": {1},
-        "nested": {4},
-        "nested with NOT": {2},
-    }
+
+
+def test_queries_of_all_kinds_have_the_same_comparisons() -> None:
+    columns = [
+        [query.operators for query in condition_queries(kind, 10, seed=3)]
+        for kind in (*CONDITIONS, "mixed")
+    ]
+    assert all(own == columns[0] for own in columns)

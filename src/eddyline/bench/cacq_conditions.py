@@ -1,0 +1,146 @@
+"""What OR, NOT and nested AND and OR cost in a worker, against the same comparisons with AND.
+
+Measured is the CPU time of what a worker does with a task: from the Arrow arrays that Spark sends
+to those that it gets back. Matches are only counted: how many there are depends on the condition.
+
+References
+----------
+Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 2002, section 3.2.7.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.bench.cacq_workload import (
+    BATCH_ROWS,
+    COLUMNS,
+    INTEGERS,
+    POSITIONS,
+    VALUES,
+    make_rows,
+)
+from eddyline.bench.harness import Bench, ratio
+from eddyline.fabric.shared.query import SharedQuery
+from eddyline.sql.parse import parse
+from eddyline.sql.schemas import Schemas
+
+COUNTS = (800, 2_000, 5_000, 10_000)
+SEEDS = 3
+TIMES_MAX = 3
+#: Kinds of conditions over the same four comparisons.
+CONDITIONS = {
+    "AND": "{0} AND {1} AND {2} AND {3}",
+    "OR": "{0} AND {1} AND ({2} OR {3})",
+    "four OR": "{0} OR {1} OR {2} OR {3}",
+    "NOT": "{0} AND {1} AND NOT ({2} AND {3})",
+    "OR of AND": "({0} AND {1}) OR ({2} AND {3})",
+    "AND of OR": "({0} OR {1}) AND ({2} OR {3})",
+    "nested": "{0} AND ({1} OR ({2} AND {3}))",
+    "nested with NOT": "({0} AND ({1} OR {2})) OR NOT {3}",
+}
+#: Queries of all kinds above, each of a random one.
+MIXED = "mixed"
+_SCHEMAS = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+
+
+def parts(bench: Bench) -> dict[str, Callable[[], None]]:
+    """Return the experiment by name."""
+    return {"conditions": lambda: _conditions(bench)}
+
+
+def _conditions(bench: Bench) -> None:
+    counts = (200, 800) if bench.quick else COUNTS
+    seeds = range(bench.seed, bench.seed + (1 if bench.quick else SEEDS))
+    kinds = [kind for kind in (*CONDITIONS, MIXED) if kind != "AND"]
+    for count in counts:
+        ratios: dict[str, list[float]] = {}
+        cost_us = []
+        for seed in seeds:
+            tasks = {
+                kind: make_task(condition_queries(kind, count, seed), f"{kind} {count} {seed}")
+                for kind in ("AND", *kinds)
+            }
+            again = condition_queries("AND", count, seed)
+            tasks["AND, control"] = make_task(again, f"control {count} {seed}")
+            columns = make_rows(np.random.default_rng(seed), BATCH_ROWS).columns
+            runs = {kind: _bind(task, columns) for kind, task in tasks.items()}
+            what = f"{count:,} queries with AND, OR, NOT, seed {seed}"
+            seconds = bench.in_turn(what, runs, clock=time.process_time)
+            cost_us.append(1e6 * statistics.median(seconds["AND"]) / BATCH_ROWS)
+            for kind in tasks:
+                ratios.setdefault(kind, []).append(ratio(seconds[kind], seconds["AND"]))
+        controls = ratios["AND, control"]
+        bench.add(f"{count:,} queries, AND: CPU of a row", statistics.median(cost_us), "us")
+        for kind in kinds:
+            bench.add(
+                f"{count:,} queries, {kind}: CPU of a row, times that with AND",
+                max(ratios[kind]),
+                "x",
+                f"at most {TIMES_MAX}; the highest of {len(seeds)} seeds, lowest "
+                f"{min(ratios[kind]):.2f}; AND against itself {min(controls):.2f} to "
+                f"{max(controls):.2f}; {CONDITIONS.get(kind, 'each query of a random kind')}",
+            )
+
+
+def _bind(
+    task: Callable[[Sequence[pa.Array]], None], columns: Sequence[pa.Array]
+) -> Callable[[], None]:
+    return lambda: task(columns)
+
+
+def make_task(queries: Sequence[SharedQuery], run_id: str) -> Callable[[Sequence[pa.Array]], None]:
+    """Return a function that runs the task of a worker on the columns of a batch.
+
+    Parameters
+    ----------
+    queries
+        The queries.
+    run_id
+        Keeps the eddies of different tasks apart; a worker has room for 16.
+
+    """
+    from pyspark.sql.types import LongType
+
+    from eddyline.ordering.tickets import Tickets
+    from eddyline.spark.engine.plans import EddyPlan, StreamPlan
+    from eddyline.spark.engine.stream_history import StreamHistory
+    from eddyline.spark.engine.worker import run_task
+
+    history = StreamHistory().advance(1, {query.number: query for query in queries})
+    types = tuple((name, LongType()) for name in COLUMNS)
+    stream = StreamPlan(INTEGERS, history, types, POSITIONS, {})
+    plan = EddyPlan(run_id, 1, (stream,), Tickets(), "UTC", True, seed=0)
+
+    def run(columns: Sequence[pa.Array]) -> None:
+        source = pa.array(np.zeros(len(columns[0]), dtype=np.int32))
+        for _ in run_task(plan, iter([(source, *columns)])):
+            pass
+
+    return run
+
+
+def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
+    """Return random queries with the condition of `CONDITIONS` that is asked for, or mixed ones.
+
+    Those of all kinds have the same comparisons.
+    """
+    rng = np.random.default_rng(seed)
+    kinds = np.random.default_rng(seed).choice(list(CONDITIONS), count).tolist()
+    queries = []
+    for number in range(count):
+        names = rng.permutation(COLUMNS)[:4].tolist()
+        signs = rng.choice(["<", "<=", ">", ">="], 4).tolist()
+        constants = rng.integers(0, VALUES, 4).tolist()
+        literals = [
+            " ".join(map(str, parts)) for parts in zip(names, signs, constants, strict=True)
+        ]
+        condition = CONDITIONS[kinds[number] if kind == MIXED else kind].format(*literals)
+        query = parse(f"SELECT a FROM s WHERE {condition}", _SCHEMAS)
+        queries.append(query.shared(number, is_stored=False))
+    return queries

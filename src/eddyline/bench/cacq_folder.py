@@ -82,7 +82,7 @@ def grow(bench: Bench, path: pathlib.Path, kind: str, counts: Sequence[int]) -> 
     spark = local_spark()
     with open_engine(spark, path, kind, bench.seed) as engine:
         for count in counts:
-            names = sorted(engine.queries(), key=lambda name: int(name[1:]))
+            names = _names(engine)
             for name in names[:REPLACED]:
                 engine.drop(name)
             first = int(names[-1][1:]) + 1 if names else 0
@@ -91,6 +91,11 @@ def grow(bench: Bench, path: pathlib.Path, kind: str, counts: Sequence[int]) -> 
             _measure(bench, engine, path, f"{kind}, {count:,} micro-batches", most)
             if seconds:
                 bench.add(f"{kind}, {count:,} micro-batches: time of one", seconds, "s")
+
+
+def _names(engine: Any) -> list[str]:
+    """Return the names of the queries, oldest first."""
+    return sorted((state.name for state in engine.queries()), key=lambda name: int(name[1:]))
 
 
 def _run_until(
@@ -134,7 +139,7 @@ def _measure(bench: Bench, engine: Any, path: pathlib.Path, what: str, most: int
     by_folder = ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
     bench.add(f"{what}: files", sum(counts.values()), "files", by_folder)
     bench.add(f"{what}: most files while it ran", most, "files", f"at most {FILES_MAX}")
-    name = min(engine.queries(), key=lambda name: int(name[1:]))
+    name = _names(engine)[0]
     seconds, rows = [], 0
     for _ in range(READS):
         began = time.perf_counter()

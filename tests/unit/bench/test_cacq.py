@@ -11,7 +11,9 @@ from eddyline.bench.cacq_scaling import (
     SOURCES,
     queries_by_source,
 )
-from eddyline.bench.cacq_workload import make_eddy, make_rows
+from eddyline.bench.cacq_workload import COLUMNS, VALUES, make_eddy, make_rows
+from eddyline.sql.parse import parse
+from eddyline.sql.schemas import Schemas
 
 
 @pytest.mark.parametrize("sources", SOURCES)
@@ -44,7 +46,6 @@ def test_conditions_take_few_bits_a_row() -> None:
     assert bits == {
         "AND": 0,
         "OR": 1,
-        "four OR": 1,
         "NOT": 1,
         "OR of AND": 2,
         "AND of OR": 2,
@@ -59,3 +60,16 @@ def test_queries_of_all_kinds_have_the_same_comparisons() -> None:
         for kind in (*CONDITIONS, "mixed")
     ]
     assert all(own == columns[0] for own in columns)
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_queries_are_those_that_their_texts_compile_to(kind: str) -> None:
+    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+    rng = np.random.default_rng(5)
+    for query in condition_queries(kind, 10, seed=5):
+        names = rng.permutation(COLUMNS)[:4].tolist()
+        signs = rng.choice(["<", "<=", ">", ">="], 4).tolist()
+        constants = rng.integers(0, VALUES, 4).tolist()
+        literals = [f"{n} {s} {c}" for n, s, c in zip(names, signs, constants, strict=True)]
+        text = f"SELECT a FROM s WHERE {CONDITIONS[kind].format(*literals)}"
+        assert query == parse(text, schemas).shared(query.number, is_stored=False)

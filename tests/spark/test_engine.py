@@ -253,7 +253,7 @@ def test_late_rows_count_and_are_told(spark: Any, tmp_path: Any) -> None:
         run.process_all_available()
         assert run.results("all").count() == 4
         assert [batch.late for batch in run.report().batches] == [0, 1]
-        assert "1 rows came late" in repr(run.report())
+        assert "1 row came later than the delay" in repr(run.report())
 
 
 def test_report_and_journal_tell_what_happened(engine: Any, feed: Feed) -> None:

@@ -12,6 +12,7 @@ import pytest
 import eddyline as el
 from eddyline.journal.events import ClassesFound
 from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
+from eddyline.spark.engine.result_store import ResultStore
 from tests.spark.test_engine import Feed, answer, as_counter
 
 SCHEMA = "kind string, number int, text string"
@@ -122,3 +123,48 @@ def test_a_shared_condition_is_evaluated_where_one_of_its_queries_may_match(
     assert answers.count("mark0") == 1, "once for all queries"
     for name, text in texts.items():
         assert as_counter(engine.results(name)) == as_counter(answer(spark, text, rows, SCHEMA))
+
+
+def record_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which the plan that Spark executes for each micro-batch is added."""
+    plans: list[str] = []
+    write = ResultStore.write_matches
+
+    def recorded(store: ResultStore, batch: int, matches: Any, columns: Any) -> Any:
+        plans.append(matches._jdf.queryExecution().executedPlan().toString())
+        return write(store, batch, matches, columns)
+
+    monkeypatch.setattr(ResultStore, "write_matches", recorded)
+    return plans
+
+
+def test_rows_that_all_queries_reject_by_comparisons_never_reach_a_shared_condition(
+    spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen in the plan that is executed, and in the time of a condition that takes long."""
+    plans = record_plans(monkeypatch)
+    feed = Feed(spark, tmp_path / "source", SCHEMA)
+    with el.Engine(spark, tmp_path / "engine", seed=0) as engine:
+        long_text = "repeat(text, 2000) AS text"
+        engine.stream("events", feed.stream().selectExpr("kind", "number", long_text))
+        engine.add(
+            {
+                f"below{most}": f"SELECT number FROM events WHERE number < {most} AND "
+                f"kind <> 'b' AND {CONDITIONS[0]}"
+                for most in (300, 500, 200)
+            }
+        )
+        run = engine.start("50 milliseconds")
+        seconds = []
+        for kind, number in (("a", 100), ("a", 500), ("a", 100), ("b", 100), ("a", 100)):
+            feed.put([(kind, number, "words that are no mark ")] * 400)
+            run.process_all_available()
+            seconds.append(run.batches()[-1].seconds)
+    (plan,) = {line.strip() for text in plans for line in text.split("\n") if "mark0" in line}
+    guard, _, after = plan.partition("THEN (regexp_count")
+    assert plan.count("mark0") == 1, "once for all queries"
+    assert "number" in guard.rpartition("CASE WHEN")[2]
+    assert "< 500" in guard.rpartition("CASE WHEN")[2]
+    assert "ELSE false" in after
+    _, by_number, evaluated, by_kind, again = seconds
+    assert max(by_number, by_kind) < 0.5 * min(evaluated, again)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import FloatArray
-from eddyline.bench import cacq_scaling, rules
+from eddyline.bench import cacq_conditions, cacq_folder, cacq_scaling, rules
 from eddyline.bench.cacq_workload import (
     BATCH_ROWS,
     COLUMNS,
@@ -57,6 +57,8 @@ def run(bench: Bench) -> None:
             "visits": lambda: _filters_visited(bench),
             "tickets": lambda: _ticket_shares(bench),
             **cacq_scaling.parts(bench),
+            **cacq_conditions.parts(bench),
+            **cacq_folder.parts(bench),
             **rules.parts(bench),
         }
     )

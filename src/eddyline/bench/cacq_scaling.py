@@ -38,14 +38,6 @@ from eddyline.testing.memory import array_bytes
 
 SOURCES = (1, 5, 20)
 SOURCE_QUERIES = 20
-#: Kinds of conditions over the same four comparisons.
-CONDITIONS = {
-    "AND": "{0} AND {1} AND {2} AND {3}",
-    "OR": "{0} AND {1} AND ({2} OR {3})",
-    "NOT": "{0} AND {1} AND NOT ({2} AND {3})",
-    "nested": "({0} AND {1}) OR ({2} AND {3})",
-    "nested with NOT": "({0} AND ({1} OR {2})) OR NOT {3}",
-}
 
 
 def parts(bench: Bench) -> dict[str, Callable[[], None]]:
@@ -54,7 +46,6 @@ def parts(bench: Bench) -> dict[str, Callable[[], None]]:
         "size": lambda: _tuple_size(bench),
         "shared": lambda: _shared_or_separate(bench),
         "sources": lambda: _sources(bench),
-        "conditions": lambda: _conditions(bench),
         "cost": lambda: _cost_per_row(bench),
         "memory": lambda: _memory(bench),
     }
@@ -174,47 +165,6 @@ def queries_by_source(sources: int) -> list[list[SharedQuery]]:
         ]
         for source in range(sources)
     ]
-
-
-# --- disjunctions ------------------------------------------------------------------------------
-
-
-def _conditions(bench: Bench) -> None:
-    """What OR, NOT and nested AND and OR cost, against the same comparisons with AND."""
-    batch = make_rows(np.random.default_rng(bench.seed), BATCH_ROWS)
-    for count in (200, 800, 3_000):
-        eddies = {
-            kind: make_eddy(condition_queries(kind, count, bench.seed)) for kind in CONDITIONS
-        }
-        runs = {kind: _repeat(eddy, batch, 1) for kind, eddy in eddies.items()}
-        seconds = bench.in_turn(f"{count:,} queries with AND, OR, NOT", runs)
-        for kind in list(CONDITIONS)[1:]:
-            bench.add(
-                f"{count:,} queries, {kind}: cost of a row, times that with AND",
-                ratio(seconds[kind], seconds["AND"]),
-                "x",
-                f"{'at most 3; ' if kind in ('OR', 'NOT') else ''}{CONDITIONS[kind]}",
-            )
-
-
-def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
-    """Return random queries with the condition of `CONDITIONS` that is asked for.
-
-    Those of all kinds have the same comparisons.
-    """
-    rng = np.random.default_rng(seed)
-    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
-    queries = []
-    for number in range(count):
-        names = rng.permutation(COLUMNS)[:4].tolist()
-        signs = rng.choice(["<", "<=", ">", ">="], 4).tolist()
-        constants = rng.integers(0, VALUES, 4).tolist()
-        literals = [
-            " ".join(map(str, parts)) for parts in zip(names, signs, constants, strict=True)
-        ]
-        text = f"SELECT a FROM s WHERE {CONDITIONS[kind].format(*literals)}"
-        queries.append(parse(text, schemas).shared(number, is_stored=False))
-    return queries
 
 
 # --- cost and memory ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eddyline.report.describe import describe_queries, describe_run
+from eddyline.report.describe_run import describe_queries, describe_run
 from eddyline.report.document import Document
 from eddyline.report.view import View
 

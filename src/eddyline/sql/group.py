@@ -24,11 +24,21 @@ from eddyline.sql.comparison import ColumnTypes, to_values
 from eddyline.sql.evaluation_order import evaluation_guards, has_mixed_alternatives
 from eddyline.sql.function_tests import to_function_test
 from eddyline.sql.names import Source
-from eddyline.sql.normalise import LITERALS_MAX, Clauses, Conjunct, NormalisedQuery, to_clauses
+from eddyline.sql.normalise import (
+    LITERALS_MAX,
+    Clauses,
+    Conjunct,
+    NormalisedQuery,
+    to_clauses,
+    to_terms,
+)
 from eddyline.sql.placeholders import display_text
 from eddyline.sql.resolve import ResolvedQuery
 from eddyline.sql.specs import OrderedFilter, PredicateSpec
 from eddyline.sql.tree import abbreviated, stream_sql
+
+#: A conjunct with more terms is put into clauses, or left to Spark.
+TERMS_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,9 @@ def group(query: NormalisedQuery) -> GroupedQuery:
 
 def _to_filter(conjuncts: Sequence[Conjunct], stream: Source, resolved: ResolvedQuery) -> RowFilter:
     columns = ColumnTypes(stream.columns, resolved.schemas.timezone, resolved.schemas.ansi)
-    parts = _to_parts([clause for c in conjuncts for clause in c.clauses], columns, resolved)
+    parts = _Parts()
+    for conjunct in conjuncts:
+        _add_conjunct(conjunct, parts, columns, resolved)
     return RowFilter(
         accepts=parts.accepts,
         predicates=tuple(parts.predicates.values()),
@@ -121,19 +133,73 @@ class _Parts:
     clauses: list[Clause] = field(default_factory=list)
 
 
+def _add_conjunct(
+    conjunct: Conjunct, parts: _Parts, columns: ColumnTypes, resolved: ResolvedQuery
+) -> None:
+    """Add a conjunct in the normal form that takes fewer bits a row."""
+    by_clauses = _Parts()
+    _add_clauses(conjunct.clauses, by_clauses, columns, resolved)
+    if len(by_clauses.clauses) > 1 or by_clauses.predicates:
+        by_terms = _to_term_clause(conjunct, columns)
+        if by_terms is not None and (
+            by_clauses.predicates or _bits(by_terms) < len(by_clauses.clauses)
+        ):
+            _add_clause(by_terms, parts)
+            return
+    _add_clauses(conjunct.clauses, parts, columns, resolved)
+
+
+def _bits(clause: Clause) -> int:
+    return len(clause.terms) + bool(clause.accepts)
+
+
+def _to_term_clause(conjunct: Conjunct, columns: ColumnTypes) -> Clause | None:
+    """Return a conjunct as one clause with terms; None unless it only compares with constants."""
+    terms = to_terms(conjunct.condition, LITERALS_MAX)
+    if not terms or len(terms) > TERMS_MAX:
+        return None
+    accepts: dict[str, ValueSet] = {}
+    joint: list[dict[str, ValueSet]] = []
+    for literals in terms:
+        term: dict[str, ValueSet] = {}
+        for literal in literals:
+            comparison = to_values(literal, columns)
+            if comparison is None:
+                return None
+            column, values = comparison
+            term[column] = term[column] & values if column in term else values
+        if len(term) == 1:
+            ((column, values),) = term.items()
+            accepts[column] = accepts[column] | values if column in accepts else values
+        elif not term:
+            return None
+        elif term not in joint:
+            joint.append(term)
+    return Clause(accepts, terms=tuple(joint))
+
+
 def _to_parts(clauses: Clauses, columns: ColumnTypes, resolved: ResolvedQuery) -> _Parts:
     parts = _Parts()
-    accepts = parts.accepts
-    for literals in clauses:
-        clause = _to_clause(literals, columns, resolved, parts.predicates)
-        if len(clause.accepts) == 1 and not clause.needs:
-            ((column, values),) = clause.accepts.items()
-            accepts[column] = accepts[column] & values if column in accepts else values
-        elif len(clause.needs) == 1 and not clause.accepts:
-            parts.required[clause.needs[0]] = None
-        else:
-            parts.clauses.append(clause)
+    _add_clauses(clauses, parts, columns, resolved)
     return parts
+
+
+def _add_clauses(
+    clauses: Clauses, parts: _Parts, columns: ColumnTypes, resolved: ResolvedQuery
+) -> None:
+    for literals in clauses:
+        _add_clause(_to_clause(literals, columns, resolved, parts.predicates), parts)
+
+
+def _add_clause(clause: Clause, parts: _Parts) -> None:
+    if len(clause.accepts) == 1 and not clause.needs and not clause.terms:
+        ((column, values),) = clause.accepts.items()
+        accepts = parts.accepts
+        accepts[column] = accepts[column] & values if column in accepts else values
+    elif len(clause.needs) == 1 and not clause.accepts:
+        parts.required[clause.needs[0]] = None
+    else:
+        parts.clauses.append(clause)
 
 
 def _ordered_filter(

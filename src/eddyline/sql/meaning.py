@@ -92,7 +92,7 @@ def same_meaning(query: Query) -> list[str] | None:
     if bool(written.condition) != bool(understood.condition):
         return None
     alternatives = [*query.accepts, *query.predicates]
-    alternatives += [part for clause in query.clauses for part in (*clause.accepts, *clause.needs)]
+    alternatives += [name for clause in query.clauses for name in clause.operators]
     if written.condition and not alternatives:  # a constant, which may be no condition at all
         return None
     if written.condition:

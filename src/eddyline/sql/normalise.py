@@ -178,6 +178,42 @@ def to_clauses(
     return [[condition]]
 
 
+def to_terms(condition: exp.Expression, literals_max: int) -> Clauses | None:
+    """Return the disjunctive normal form of a condition: an OR of ANDs of predicates.
+
+    Returns None for one that would have more predicates than `literals_max`.
+
+    Examples
+    --------
+    >>> from sqlglot import parse_one
+    >>> terms = to_terms(parse_one("(a > 1 AND b = 2) OR NOT (c = 3 OR d = 4)"), 64)
+    >>> [[part.sql() for part in term] for term in terms]
+    [['a > 1', 'b = 2'], ['c <> 3', 'd <> 4']]
+
+    """
+    condition = condition.unnest()
+    if _is_never_true(condition):
+        return []
+    if isinstance(condition, exp.Boolean):
+        return [[]]
+    if isinstance(condition, exp.Not):
+        opposite = negate(condition.this)
+        return [[condition]] if opposite is None else to_terms(opposite, literals_max)
+    if isinstance(condition, exp.Or | exp.And):
+        left = to_terms(condition.left, literals_max)
+        right = to_terms(condition.right, literals_max)
+        if left is None or right is None:
+            return None
+        is_or = isinstance(condition, exp.Or)
+        terms = [*left, *right] if is_or else [[*a, *b] for a in left for b in right]
+        return terms if sum(map(len, terms)) <= literals_max else None
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        low = exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())
+        high = exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())
+        return [] if _is_never_true(low) or _is_never_true(high) else [[low, high]]
+    return [[condition]]
+
+
 def _is_never_true(condition: exp.Expression) -> bool:
     """Whether the condition is FALSE, NULL, or a comparison with NULL."""
     if isinstance(condition, exp.Null):

@@ -200,7 +200,7 @@ class Query:
     def with_predicates(self, specs: Mapping[str, PredicateSpec]) -> Query:
         """Return a copy with other predicates, given by the keys of those they replace."""
         clauses = (
-            Clause(clause.accepts, tuple(specs[key].key for key in clause.needs))
+            replace(clause, needs=tuple(specs[key].key for key in clause.needs))
             for clause in self.clauses
         )
         return replace(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eddyline.bench.cacq_conditions import CONDITIONS, condition_queries
 from eddyline.bench.cacq_scaling import (
-    CONDITIONS,
     SOURCE_QUERIES,
     SOURCES,
-    condition_queries,
     queries_by_source,
 )
-from eddyline.bench.cacq_workload import make_eddy, make_rows
+from eddyline.bench.cacq_workload import COLUMNS, VALUES, make_eddy, make_rows
+from eddyline.sql.parse import parse
+from eddyline.sql.schemas import Schemas
 
 
 @pytest.mark.parametrize("sources", SOURCES)
@@ -35,15 +36,40 @@ def test_a_row_comes_out_less_often_the_more_sources_there_are() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
-def test_only_conditions_without_or_have_no_clauses() -> None:
-    clauses = {
-        kind: {len(query.clauses) for query in condition_queries(kind, 20, seed=0)}
-        for kind in CONDITIONS
+def test_conditions_take_few_bits_a_row() -> None:
+    """A clause or a term each; OR of AND had four clauses, which took four times the bits."""
+    bits = {}
+    for kind in CONDITIONS:
+        clauses = [clause for query in condition_queries(kind, 20, 0) for clause in query.clauses]
+        own = [len(clause.terms) or 1 for clause in clauses]
+        bits[kind] = sum(own) / 20
+    assert bits == {
+        "AND": 0,
+        "OR": 1,
+        "NOT": 1,
+        "OR of AND": 2,
+        "AND of OR": 2,
+        "nested": 2,
+        "nested with NOT": 2,
     }
-    assert clauses == {
-        "AND": {0},
-        "OR": {1},
-        "NOT": {1},
-        "nested": {4},
-        "nested with NOT": {2},
-    }
+
+
+def test_queries_of_all_kinds_have_the_same_comparisons() -> None:
+    columns = [
+        [query.operators for query in condition_queries(kind, 10, seed=3)]
+        for kind in (*CONDITIONS, "mixed")
+    ]
+    assert all(own == columns[0] for own in columns)
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_queries_are_those_that_their_texts_compile_to(kind: str) -> None:
+    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+    rng = np.random.default_rng(5)
+    for query in condition_queries(kind, 10, seed=5):
+        names = rng.permutation(COLUMNS)[:4].tolist()
+        signs = rng.choice(["<", "<=", ">", ">="], 4).tolist()
+        constants = rng.integers(0, VALUES, 4).tolist()
+        literals = [f"{n} {s} {c}" for n, s, c in zip(names, signs, constants, strict=True)]
+        text = f"SELECT a FROM s WHERE {CONDITIONS[kind].format(*literals)}"
+        assert query == parse(text, schemas).shared(query.number, is_stored=False)

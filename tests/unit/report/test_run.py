@@ -14,9 +14,10 @@ from tests.unit.report.examples import run_report
 def test_text_has_every_number_a_reader_looks_for() -> None:
     text = " ".join(str(run_report()).split())
     for expected in (
-        "2 micro-batches, 200 rows, 12 matches, 0.8 s; a row visited 1.00 shared operators",
-        "3 rows came late",
-        "operators of stream in the order they are visited, with their share of visits",
+        "2 micro-batches with 200 rows took 0.8 s; 12 matches",
+        "a row was checked by 1.00 operators on average, each for all queries",
+        "3 rows came later than the delay of the stream allows",
+        "operators of stream stream, in the order in which rows meet them",
         "operator 80 100% 0.25 s",
         "1 query query state matched sink SQL",
         "query state 12 sink sql",
@@ -76,7 +77,25 @@ def large_report(full: bool = False) -> RunReport:
     ]
     work = {f"lux + {n} > 5": OperatorNumbers(10, n / 1000) for n in range(50)}
     batch = MicroBatch(0, 100, 7, 0.5, visits=500, operators={"light": work})
+    states[5] = QueryState("q5", "SELECT 1 / lux FROM light", "count", "paused", 0, "division")
     return RunReport([batch], QueryStates(states), {"q7": 3.5, "q8": 1.5}, full)
+
+
+def test_a_large_report_explains_its_columns_and_shows_how_queries_differ() -> None:
+    text = " ".join(str(large_report()).split())
+    assert "matched: rows since the query was added; time: of workers in this run" in text
+    assert "A column stands for all comparisons of all queries with it" in text
+    assert "… FROM light WHERE lux > 5" in text
+    assert "and all operators; 1 is paused" in text
+    assert "- q5: division" in text
+    assert "SELECT * FROM light WHERE lux > 5" in " ".join(str(large_report(full=True)).split())
+
+
+def test_a_report_of_a_single_row_has_no_plurals() -> None:
+    batch = MicroBatch(0, 1, 1, 0.5, late=1)
+    text = " ".join(str(RunReport([batch], QueryStates([]))).split())
+    assert "1 micro-batch with 1 row took 0.5 s; 1 match (" in text
+    assert "1 row came later" in text
 
 
 def test_of_many_queries_those_that_match_or_cost_most_are_shown() -> None:
@@ -110,6 +129,6 @@ def test_operators_of_the_same_name_are_kept_apart_by_stream() -> None:
         "temp": {"room": OperatorNumbers(10, 0.1), "celsius": OperatorNumbers(30, 0.1)},
     }
     text = str(RunReport([MicroBatch(0, 40, 1, 0.5, operators=work)] * 2, QueryStates([])))
-    light, temp = text.split("operators of temp")
+    light, temp = text.split("operators of stream temp")
     assert "room 60 100% 1.00 s" in " ".join(light.split())
     assert "room 20 25% 0.20 s" in " ".join(temp.split())

@@ -91,7 +91,9 @@ def passes(filters: Filters, row: Row, functions: Functions = NO_FUNCTIONS) -> b
         all(accepted(filters.accepts))
         and all(holds[key] for key in filters.required)
         and all(
-            any(accepted(clause.accepts)) or any(holds[key] for key in clause.needs)
+            any(accepted(clause.accepts))
+            or any(holds[key] for key in clause.needs)
+            or any(all(accepted(term)) for term in clause.terms)
             for clause in filters.clauses
         )
     )

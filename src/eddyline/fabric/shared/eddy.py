@@ -2,8 +2,9 @@
 
 The property that correctness rests on: a query keeps its bit in a row's `interested` bitmap exactly
 as long as no operator has rejected the row for it, and a row is routed until the completion mask of
-every query that is interested in it is covered by the operators that are done. So the bits that are
-left in the end are the matches.
+every query that is interested in it is covered by the operators that are done, or by predicates of
+which the query only has clauses that hold already. So the bits that are left in the end are the
+matches.
 
 References
 ----------
@@ -13,17 +14,18 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from eddyline.arrays import IntArray
 from eddyline.errors import describe_error
+from eddyline.fabric.shared.clauses import CheckSchedule
 from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operator_table import OperatorTable
-from eddyline.fabric.shared.operators import SharedOperator
+from eddyline.fabric.shared.operators import SharedOperator, SharedPredicate
 from eddyline.fabric.shared.order_learner import OrderLearner
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.fabric.shared.query_table import QueryTable
@@ -81,6 +83,7 @@ class SharedEddy:
         self._learner = OrderLearner(policy if policy is not None else Tickets(), seed)
         self._visit_filters: list[VisitFilter] = []
         self._last_order: tuple[int, ...] = ()
+        self._check_schedule: CheckSchedule | None = None
         #: Number of rows routed so far.
         self.rows = 0
         #: Number of visits so far, of one row to one operator each.
@@ -114,8 +117,9 @@ class SharedEddy:
         different processes agree on them; see `Slots`.
         """
         self._queries.add(queries)
-        self._operators.widen(self._queries.words, self._queries.clause_words)
-        self._operators.add(queries, self._queries.clause_slots)
+        clauses = self._queries.clauses
+        self._operators.widen(self._queries.words, clauses.words, clauses.term_words)
+        self._operators.add(queries, clauses)
         self._renew_order()
 
     def drop(self, slots: Iterable[int]) -> None:
@@ -137,6 +141,7 @@ class SharedEddy:
 
     def _renew_order(self) -> None:
         operators = self.operators
+        self._check_schedule = None
         if self._learner.renew(operators):
             self._visit_filters = [VisitFilter() for _ in operators]
 
@@ -155,17 +160,18 @@ class SharedEddy:
 
     def _row_words(self) -> int:
         """Return the number of words that the bitmaps of a row have, clauses included."""
-        clause_words = self._queries.clause_words if self._queries.clause_slots else 0
-        return self._queries.words + clause_words
+        clauses = self._queries.clauses
+        return self._queries.words + (clauses.words + clauses.term_words if clauses else 0)
 
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""
         queries, operators, order = self._queries, self.operators, self._learner.order
         if order != self._last_order:
-            self._last_order = order
+            self._last_order, self._check_schedule = order, None
             for visit_filter in self._visit_filters:
                 visit_filter.check_again()
-        lineage = Lineage.start(rows, queries.active, queries.clause_words)
+        clauses, checks = queries.clauses, dict(self._checks(order))
+        lineage = Lineage.start(rows, queries.active, clauses.words, clauses.term_words)
         seen = np.zeros(len(operators), dtype=np.int64)
         passed = np.zeros(len(operators), dtype=np.int64)
         incomplete_after = self._operators.incomplete_after(order)
@@ -173,7 +179,9 @@ class SharedEddy:
         for number in lineage.ready(order):
             operator, visit_filter = operators[number], self._visit_filters[number]
             is_evidence = visit_filter.is_checking
-            visitors = visit_filter.before(on_the_way, lineage.interested, operator.users)
+            if operator.name in checks:
+                clauses.reject_unfulfilled(lineage, checks.pop(operator.name))
+            visitors = self._visitors(number, operator, on_the_way, lineage)
             if len(visitors):
                 began = time.perf_counter()
                 operator.visit(batch, lineage, visitors)
@@ -198,9 +206,37 @@ class SharedEddy:
                 passed[number] = np.count_nonzero(is_in(visitors, on_the_way, len(rows)))
             if not len(on_the_way):
                 break
+        for due in checks.values():  # those of predicates too that no row had to visit
+            clauses.reject_unfulfilled(lineage, due)
         self.rows += len(rows)
         self._learner.learn(batch, lineage, operators, seen, passed)
         return lineage
+
+    def _checks(self, order: Sequence[int]) -> CheckSchedule:
+        """Return which clauses are checked when, given the order of the operators."""
+        if self._check_schedule is None:
+            operators = self.operators
+            names = [operators[number].name for number in order]
+            predicates = {operator.name for operator in operators if operator.is_predicate}
+            self._check_schedule = self._queries.clauses.schedule(names, predicates)
+        return self._check_schedule
+
+    def _visitors(
+        self, number: int, operator: SharedOperator, on_the_way: IntArray, lineage: Lineage
+    ) -> IntArray:
+        """Return the rows that visit an operator, given by number too."""
+        visit_filter = self._visit_filters[number]
+        if not isinstance(operator, SharedPredicate):
+            return visit_filter.before(on_the_way, lineage.interested, operator.users)
+        if self._learner.is_dear(number):
+            visit_filter.check_again()
+        if not operator.is_alternative:
+            return visit_filter.before(on_the_way, lineage.interested, operator.requiring)
+        wanted = self._queries.clauses.undecided(lineage, on_the_way, operator.name)
+        if operator.requiring.any():
+            wanted |= overlap(lineage.interested[on_the_way], operator.requiring)
+        visitors: IntArray = on_the_way[wanted]
+        return visitors
 
     def learnt(self) -> dict[str, LearntOperator]:
         """Return what was learnt of each operator, by name, in the order rows visit them."""
@@ -227,7 +263,6 @@ class SharedEddy:
     def _finish(self, batch: Batch, lineage: Lineage) -> Matches:
         """Return the matches of a chunk that was routed, and count them."""
         queries = self._queries
-        queries.reject_unfulfilled(lineage)
         failures = self._settle_errors(batch, lineage) if lineage.errors else {}
         stored = queries.stored
         rows, slots = set_bits(lineage.interested & stored) if stored.any() else (_NONE, _NONE)

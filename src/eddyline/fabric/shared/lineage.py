@@ -23,6 +23,7 @@ import numpy as np
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.operators import Operator
+from eddyline.operators.bitmaps import ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Lineage:
         For each row, a bitmap of the queries that no operator has rejected the row for.
     fulfilled
         For each row, a bitmap of the clauses of which an alternative was found to hold.
+    unrefuted
+        For each row, a bitmap of the terms (see `Clause`) of which no comparison failed so far.
     done
         Bitmap of the operators that the chunk has been routed to, as an integer: bit n is the
         n-th operator of the eddy.
@@ -78,16 +81,20 @@ class Lineage:
     rows: IntArray
     interested: Bitmaps
     fulfilled: Bitmaps
+    unrefuted: Bitmaps
     done: int = 0
     errors: list[HeldError] = field(default_factory=list)
 
     @classmethod
-    def start(cls, rows: IntArray, queries: Bitmap, clause_words: int) -> Lineage:
+    def start(
+        cls, rows: IntArray, queries: Bitmap, clause_words: int, term_words: int = 0
+    ) -> Lineage:
         """Return the lineage of rows that have visited nothing and interest the given queries."""
         return cls(
             rows,
             np.repeat(queries[None], len(rows), axis=0),
             np.zeros((len(rows), clause_words), dtype=np.uint64),
+            np.full((len(rows), term_words), ALL, dtype=np.uint64),
         )
 
     def ready(self, order: Sequence[int]) -> Iterator[int]:

@@ -12,8 +12,10 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from eddyline.arrays import Bitmap
+from eddyline.fabric.shared.clauses import ClauseBits, ClauseTable
 from eddyline.fabric.shared.operators import (
     SharedGroupedFilter,
     SharedOperator,
@@ -24,6 +26,17 @@ from eddyline.operators import Operator
 from eddyline.operators.bitmaps import bit
 from eddyline.operators.domain import Domain
 from eddyline.operators.value_set import ValueSet
+
+#: Values by column and bit.
+_Values = dict[str, dict[int, ValueSet]]
+
+
+class _Words(NamedTuple):
+    """Words of the bitmaps of queries, clauses and terms."""
+
+    queries: int
+    clauses: int
+    terms: int
 
 
 class OperatorTable:
@@ -42,7 +55,7 @@ class OperatorTable:
     def __init__(self, domains: Mapping[str, Domain]) -> None:
         self._domains = dict(domains)
         self._operators: dict[str, SharedOperator] = {}
-        self._words, self._clause_words = 1, 1
+        self._words = _Words(1, 1, 0)
 
     def __len__(self) -> int:
         return len(self._operators)
@@ -52,50 +65,55 @@ class OperatorTable:
 
     # --- queries come and go -----------------------------------------------------------------
 
-    def add(
-        self, queries: Mapping[int, SharedQuery], clause_slots: Mapping[int, Sequence[int]]
-    ) -> None:
+    def add(self, queries: Mapping[int, SharedQuery], clauses: ClauseTable) -> None:
         """Add the predicates of queries to the operators.
 
         Parameters
         ----------
         queries
             By slot.
-        clause_slots
-            For queries that have clauses, the slots of the clauses, by the query's slot.
+        clauses
+            The bits of their clauses.
 
         """
-        is_first = not self._operators
-        values_to_load: dict[str, dict[int, ValueSet]] = {}
+        required: _Values = {}
+        alternatives: _Values = {}
+        terms: _Values = {}
         for slot, query in queries.items():
             for column, values in query.accepts.items():
-                if is_first:
-                    values_to_load.setdefault(column, {})[slot] = values
-                else:
-                    self._grouped_filter(column).require(slot, values)
+                required.setdefault(column, {})[slot] = values
             for key in query.needs:
                 self._predicate(key).require(slot)
-            for clause, own in zip(query.clauses, clause_slots.get(slot, ()), strict=True):
+            for clause, bits in zip(query.clauses, clauses.of(slot), strict=True):
                 for column, values in clause.accepts.items():
-                    self._grouped_filter(column).offer(slot, own, values)
+                    alternatives.setdefault(column, {})[bits.single] = values
+                for term, term_slot in zip(clause.terms, bits.terms, strict=True):
+                    for column, values in term.items():
+                        terms.setdefault(column, {})[term_slot] = values
+                for column in clause.columns:
+                    self._grouped_filter(column).use(slot)
                 for key in clause.needs:
-                    self._predicate(key).offer(slot, own)
-        for column, values_by_slot in values_to_load.items():
-            self._grouped_filter(column).load(values_by_slot)
+                    self._predicate(key).offer(slot, bits.single)
+            for column in query.accepts:
+                self._grouped_filter(column).use(slot)
+        for column in {**required, **alternatives, **terms}:
+            kinds = (required.get(column, {}), alternatives.get(column, {}), terms.get(column, {}))
+            self._grouped_filter(column).add(*kinds)
 
-    def remove(self, slot: int, clause_slots: list[int]) -> None:
+    def remove(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove the predicates of a query, and operators that no query uses any more."""
         for operator in self._used_by(slot):
-            operator.forget(slot, clause_slots)
+            operator.forget(slot, clauses)
             if not operator.users.any():
                 del self._operators[operator.name]
 
-    def widen(self, words: int, clause_words: int) -> None:
-        """Make room for more queries and clauses, given as words of their bitmaps."""
-        if (words, clause_words) != (self._words, self._clause_words):
-            self._words, self._clause_words = words, clause_words
+    def widen(self, words: int, clause_words: int, term_words: int) -> None:
+        """Make room for more queries, clauses and terms, given as words of their bitmaps."""
+        widened = _Words(words, clause_words, term_words)
+        if widened != self._words:
+            self._words = widened
             for operator in self._operators.values():
-                operator.widen(words, clause_words)
+                operator.widen(*widened)
 
     def bind(self, columns: Mapping[str, int], predicates: Mapping[str, Operator]) -> None:
         """Set positions of columns in the batches to come, and the operators of predicates."""
@@ -138,7 +156,7 @@ class OperatorTable:
         operator = self._operators.get(column)
         if operator is None:
             domain = self._domains[column]
-            operator = SharedGroupedFilter(column, domain, self._words, self._clause_words)
+            operator = SharedGroupedFilter(column, domain, *self._words)
             self._operators[column] = operator
         assert isinstance(operator, SharedGroupedFilter)
         return operator
@@ -146,7 +164,7 @@ class OperatorTable:
     def _predicate(self, key: str) -> SharedPredicate:
         operator = self._operators.get(key)
         if operator is None:
-            operator = SharedPredicate(key, self._words, self._clause_words)
+            operator = SharedPredicate(key, *self._words[:2])
             self._operators[key] = operator
         assert isinstance(operator, SharedPredicate)
         return operator

@@ -12,15 +12,16 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from eddyline.arrays import Bitmap, IntArray
 from eddyline.fabric.held_errors import judge_in_parts
+from eddyline.fabric.shared.clauses import ClauseBits
 from eddyline.fabric.shared.lineage import HeldError, Lineage
 from eddyline.operators import Batch, Operator
-from eddyline.operators.bitmaps import bit, bitmap_of, widen
+from eddyline.operators.bitmaps import bit, widen
 from eddyline.operators.domain import Domain
 from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import ValueSet
@@ -54,7 +55,7 @@ class SharedOperator(abc.ABC):
         """Number of predicates that a visit applies to a row."""
 
     @abc.abstractmethod
-    def forget(self, slot: int, clauses: list[int]) -> None:
+    def forget(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove all predicates of a query."""
 
     @abc.abstractmethod
@@ -62,53 +63,77 @@ class SharedOperator(abc.ABC):
         """Judge the rows at these positions of the lineage, and mark it."""
 
     @abc.abstractmethod
-    def widen(self, words: int, clause_words: int) -> None:
-        """Make room for more queries and clauses, given as words of their bitmaps."""
+    def widen(self, words: int, clause_words: int, term_words: int) -> None:
+        """Make room for more queries, clauses and terms, given as words of their bitmaps."""
 
 
 class SharedGroupedFilter(SharedOperator):
     """All comparisons of one column with constants, of all queries.
 
-    Two grouped filters: one rejects queries, the other fulfils clauses.
+    Three grouped filters: one rejects queries, one fulfils clauses, one refutes terms of clauses.
     """
 
-    def __init__(self, name: str, domain: Domain, words: int, clause_words: int) -> None:
+    def __init__(
+        self, name: str, domain: Domain, words: int, clause_words: int, term_words: int
+    ) -> None:
         super().__init__(name, words)
         self._column = -1
         self._required = GroupedFilter(domain, True, words)
         self._alternatives = GroupedFilter(domain, False, clause_words)
+        self._terms = GroupedFilter(domain, True, term_words)
 
     @property
     def predicates(self) -> int:
         """Number of predicates that a visit applies to a row."""
-        return len(self._required) + len(self._alternatives)
+        return len(self._required) + len(self._alternatives) + len(self._terms)
 
     def bind(self, column: int) -> None:
         """Set the position of the column in the batches to come."""
         self._column = column
 
-    def load(self, values: Mapping[int, ValueSet]) -> None:
-        """Let many queries reject rows by this column; faster than one by one, for a new filter."""
-        self._required.load(values)
-        self.users |= bitmap_of(values, len(self.users))
-
-    def require(self, slot: int, values: ValueSet) -> None:
-        """Let a query reject rows by this column."""
-        self._required.add(slot, values)
+    def use(self, slot: int) -> None:
+        """Note that a query compares this column."""
         _set(self.users, slot)
 
-    def offer(self, slot: int, clause: int, values: ValueSet) -> None:
-        """Let values of this column fulfil a clause of a query."""
-        self._alternatives.add(clause, values)
-        _set(self.users, slot)
+    def add(
+        self,
+        required: Mapping[int, ValueSet],
+        alternatives: Mapping[int, ValueSet],
+        terms: Mapping[int, ValueSet],
+    ) -> None:
+        """Add values of this column.
 
-    def forget(self, slot: int, clauses: list[int]) -> None:
+        Parameters
+        ----------
+        required
+            By the bit of a query: its rows have such a value.
+        alternatives
+            By the bit of a clause: such a value fulfils it.
+        terms
+            By the bit of a term: another value refutes it.
+
+        """
+        for group, values_by_slot in (
+            (self._required, required),
+            (self._alternatives, alternatives),
+            (self._terms, terms),
+        ):
+            if values_by_slot and not len(group):  # faster than one by one
+                group.load(values_by_slot)
+                continue
+            for slot, values in values_by_slot.items():
+                group.add(slot, values)
+
+    def forget(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove all predicates of a query."""
         if slot in self._required:
             self._required.remove(slot)
         for clause in clauses:
-            if clause in self._alternatives:
-                self._alternatives.remove(clause)
+            if clause.single >= 0 and clause.single in self._alternatives:
+                self._alternatives.remove(clause.single)
+            for term in clause.terms:
+                if term in self._terms:
+                    self._terms.remove(term)
         _clear(self.users, slot)
 
     def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
@@ -133,14 +158,22 @@ class SharedGroupedFilter(SharedOperator):
                 lineage.fulfilled |= fulfilling
             else:
                 lineage.fulfilled[positions] |= fulfilling
+        if len(self._terms):
+            unrefuted = self._terms.accepting(values)
+            if whole:
+                lineage.unrefuted &= unrefuted
+            else:
+                lineage.unrefuted[positions] &= unrefuted
 
-    def widen(self, words: int, clause_words: int) -> None:
-        """Make room for more queries and clauses."""
+    def widen(self, words: int, clause_words: int, term_words: int) -> None:
+        """Make room for more queries, clauses and terms."""
         self.users = widen(self.users, words)
         if words > self._required.words:
             self._required.widen(words)
         if clause_words > self._alternatives.words:
             self._alternatives.widen(clause_words)
+        if term_words > self._terms.words:
+            self._terms.widen(term_words)
 
 
 class SharedPredicate(SharedOperator):
@@ -156,6 +189,16 @@ class SharedPredicate(SharedOperator):
     def is_predicate(self) -> bool:
         """Always, whoever evaluates it."""
         return True
+
+    @property
+    def requiring(self) -> Bitmap:
+        """Bitmap of the queries that it can reject rows for."""
+        return self._requiring
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether it can fulfil clauses."""
+        return bool(self._fulfilling.any())
 
     @property
     def predicates(self) -> int:
@@ -176,11 +219,12 @@ class SharedPredicate(SharedOperator):
         _set(self._fulfilling, clause)
         _set(self.users, slot)
 
-    def forget(self, slot: int, clauses: list[int]) -> None:
+    def forget(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove a query."""
         _clear(self._requiring, slot)
         for clause in clauses:
-            _clear(self._fulfilling, clause)
+            if clause.single >= 0:
+                _clear(self._fulfilling, clause.single)
         _clear(self.users, slot)
 
     def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
@@ -194,8 +238,8 @@ class SharedPredicate(SharedOperator):
         lineage.interested[positions[~outcome.passed]] &= ~self._requiring
         lineage.fulfilled[positions[outcome.passed]] |= self._fulfilling
 
-    def widen(self, words: int, clause_words: int) -> None:
-        """Make room for more queries and clauses."""
+    def widen(self, words: int, clause_words: int, term_words: int) -> None:
+        """Make room for more queries, clauses and terms."""
         self.users = widen(self.users, words)
         self._requiring = widen(self._requiring, words)
         self._fulfilling = widen(self._fulfilling, clause_words)

@@ -11,6 +11,7 @@ from eddyline.fabric.checked_order import CheckedOrder
 from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operators import SharedOperator
+from eddyline.fabric.shared.precedence import DEAR_US, Precedence
 from eddyline.operators import Batch
 from eddyline.ordering import Evidence, Policy
 from eddyline.ordering.tickets import COST_ALIKE, Tickets
@@ -49,12 +50,14 @@ class OrderLearner:
         self._is_predicate: list[bool] = []
         self._weights: tuple[list[int], dict[int, list[int]]] = ([], {})
         self._costs: dict[str, CostModel] = {}
+        self._precedence = Precedence([])
         policy.start(0, seed=seed)
 
     @property
     def order(self) -> tuple[int, ...]:
         """Numbers of the operators, in the order of the next chunk."""
-        return self._checked_order.read(len(self._names))
+        order = self._checked_order.read(len(self._names))
+        return self._precedence.apply(order, self._cost_of)
 
     def renew(self, operators: Sequence[SharedOperator]) -> bool:
         """Take over the operators as they are now; return True if they are not those of before.
@@ -75,6 +78,7 @@ class OrderLearner:
             self._is_predicate = [operator.is_predicate for operator in operators]
             self._costs = {name: self._costs.get(name) or CostModel() for name in names}
             self.policy.start(len(names), [*comparisons, *kept, *predicates], self._seed)
+        self._precedence = Precedence(operators)
         if isinstance(self.policy, Tickets):
             self._weights = ([o.predicates for o in operators], _wider(operators))
             self.policy.weigh(*self._weights)
@@ -106,6 +110,17 @@ class OrderLearner:
             self.policy.weigh(*self._weights)
             self.policy.adopt_counts([(own.taken, own.finished) for own in known])
 
+    def is_dear(self, number: int) -> bool:
+        """Whether a visit costs much more than finding out which rows need it."""
+        return self._cost_of(number) >= DEAR_US
+
+    def _cost_of(self, number: int) -> float:
+        """Return what a visit of an operator costs, as policies are told."""
+        cost = self._costs[self._names[number]]
+        if not self._is_predicate[number]:
+            return max(cost.per_row_us, COST_MIN_US)
+        return PREDICATE_FACTOR * cost.per_row_us if cost.known else PREDICATE_UNKNOWN_US
+
     def add_cost(self, operator: SharedOperator, rows: int, elapsed_us: float) -> None:
         """Take one measured visit into account."""
         self._costs[operator.name].add(rows, elapsed_us)
@@ -135,10 +150,7 @@ class OrderLearner:
         tuples = self._profile(batch, lineage, operators)
         if self.policy.profile_probability > 0 and not len(tuples):
             return  # such a policy is called only when there are new profile tuples
-        costs_us = [
-            _cost_us(cost, is_predicate)
-            for cost, is_predicate in zip(self._costs.values(), self._is_predicate, strict=True)
-        ]
+        costs_us = [self._cost_of(number) for number in range(len(self._names))]
         order = self.policy.order
         self.policy.learn(
             Evidence(len(lineage.rows), order, seen, passed, np.array(costs_us), tuples)
@@ -158,19 +170,13 @@ class OrderLearner:
         drops = np.zeros((len(picked), len(operators)), dtype=bool)
         if not len(picked):
             return drops
-        clause_words = lineage.fulfilled.shape[1]
+        clause_words, term_words = lineage.fulfilled.shape[1], lineage.unrefuted.shape[1]
         for number, operator in enumerate(operators):
-            fresh = Lineage.start(lineage.rows[picked], operator.users, clause_words)
+            users = operator.users
+            fresh = Lineage.start(lineage.rows[picked], users, clause_words, term_words)
             operator.visit(batch, fresh, np.arange(len(picked)))
             drops[:, number] = ~fresh.interested.any(axis=1) & ~fresh.fulfilled.any(axis=1)
         return drops[drops.any(axis=1)]
-
-
-def _cost_us(cost: CostModel, is_predicate: bool) -> float:
-    """Return what a row costs, as policies are told."""
-    if not is_predicate:
-        return max(cost.per_row_us, COST_MIN_US)
-    return PREDICATE_FACTOR * cost.per_row_us if cost.known else PREDICATE_UNKNOWN_US
 
 
 def _wider(operators: Sequence[SharedOperator]) -> dict[int, list[int]]:

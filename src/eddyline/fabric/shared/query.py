@@ -18,11 +18,25 @@ class Clause:
         Alternatives on single columns: the accepted values, by column.
     needs
         Alternatives that are shared predicates, by key.
+    terms
+        Alternatives that are conjunctions: the accepted values of several columns, by column, all
+        of which must hold. A clause has terms or shared predicates, not both.
 
     """
 
     accepts: Mapping[str, ValueSet] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    terms: tuple[Mapping[str, ValueSet], ...] = ()
+
+    @property
+    def columns(self) -> set[str]:
+        """Columns that it compares with constants."""
+        return {*self.accepts, *[name for term in self.terms for name in term]}
+
+    @property
+    def operators(self) -> set[str]:
+        """Names of the operators that it needs: columns, and keys of predicates."""
+        return {*self.columns, *self.needs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +82,5 @@ class SharedQuery:
         """
         names = {*self.accepts, *self.needs}
         for clause in self.clauses:
-            names |= {*clause.accepts, *clause.needs}
+            names |= clause.operators
         return names

@@ -117,7 +117,7 @@ class CrossingPlanner:
         users: dict[str, list[int]] = {}
         for compiled in queries.values():
             query = compiled.query
-            compared = [*query.accepts, *[name for c in query.clauses for name in c.accepts]]
+            compared = [*query.accepts, *[n for c in query.clauses for n in sorted(c.columns)]]
             for name in compared:
                 position = crossing.place(quoted(name), stream.column, name, types[name])
                 crossing.values[name] = position

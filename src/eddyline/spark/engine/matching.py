@@ -16,6 +16,7 @@ from eddyline.errors import TimeLimitError
 from eddyline.spark.common.side_channel import METRIC, collected, unpack
 from eddyline.spark.engine.arbiter import AloneRows, Arbiter
 from eddyline.spark.engine.batch_record import BatchRecord
+from eddyline.spark.engine.causes import is_worker_death
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.event_times import ROWS, EventTimes
 from eddyline.spark.engine.fault_search import FaultSearch
@@ -145,7 +146,7 @@ class Matcher:
     def match(self, df: DataFrame, batch: int, record: BatchRecord) -> MatchOutcome:
         """Match all queries of a version; those that fail do not affect the others."""
         outcome = MatchOutcome()
-        is_second_try = False
+        is_second_try = has_died = False
         while True:
             plan = self._plan(record, without={*outcome.failures, *outcome.alone})
             outcome = replace(outcome, queries={**plan.queries, **outcome.queries})
@@ -158,6 +159,9 @@ class Matcher:
                 break
             except Exception as error:
                 self._raise_if_stopping(error)
+                if is_worker_death(error) and not has_died:
+                    has_died = True  # perhaps ended from outside; the search calls every function
+                    continue
                 faults = self._faults.find(df, plan)
                 if not faults and is_second_try:
                     faults = self._faults.suspects(plan, error)

@@ -130,6 +130,16 @@ def test_a_worker_that_died_once_is_no_reason_to_blame_anyone() -> None:
     assert engine.jobs == [[1], [1]]
 
 
+def test_after_the_first_death_of_a_worker_no_function_is_called_to_find_out_why() -> None:
+    """The search calls them on every row, also on rows that comparisons would spare them."""
+    for deaths, searched in ((1, 0), (2, 1)):
+        engine = Engine([query(1, "f")], lambda jobs, n=deaths: DEATH if len(jobs) <= n else None)
+        searches: list[Any] = []
+        engine.find = lambda df, plan, s=searches: s.append(plan) or {}  # type: ignore[method-assign]
+        assert not engine.match().failures
+        assert len(searches) == searched
+
+
 def test_if_workers_die_for_a_reason_that_is_not_found_all_functions_are_judged() -> None:
     engine = Engine(
         [query(1, "f"), query(2, "g"), query(3)], lambda jobs: DEATH if jobs[-1] != [3] else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import FloatArray
-from eddyline.bench import cacq_scaling, rules
+from eddyline.bench import admission, cacq_scaling, rules
 from eddyline.bench.cacq_workload import (
     BATCH_ROWS,
     COLUMNS,
@@ -58,6 +58,7 @@ def run(bench: Bench) -> None:
             "tickets": lambda: _ticket_shares(bench),
             **cacq_scaling.parts(bench),
             **rules.parts(bench),
+            **admission.parts(bench),
         }
     )
 

@@ -112,8 +112,8 @@ def _with_other_constants(text: str) -> str:
 
     Examples
     --------
-    >>> _with_other_constants("a > 5 AND `b 5` = 'x' AND a < 5 AND d = '2024-01-28'")
-    "a > 70011 AND `b 5` = 'zq2' AND a < 70031 AND d = '1987-03-05'"
+    >>> _with_other_constants("a > 5 AND `b 5` = 'x' AND a < '5' AND d = '2024-01-28'")
+    "a > 70011 AND `b 5` = 'zq2' AND a < '703' AND d = '1987-03-05'"
 
     """
     place = 0
@@ -129,7 +129,7 @@ def _with_other_constants(text: str) -> str:
             return f"{place % 9 + 1:0<{len(whole)}}.{digits}" if point else f"70{place:02}1"
         if _DAY.match(written):
             return f"'1987-03-{place % 28 + 1:02}{written[11:]}"
-        return f"'zq{place}'"
+        return f"'70{place}'" if written[1:-1].isdigit() else f"'zq{place}'"
 
     return CONSTANT.sub(other, text)
 

@@ -66,8 +66,10 @@ class EngineQueries:
         self._compiler = compiler
         self._settings = settings
         self._compiled: Numbered[CompiledQuery] = Numbered()
-        #: The queries that run, with the version they run at and that of the catalogue then.
-        self._running: tuple[int, int, tuple[CompiledQuery, ...]] | None = None
+        #: The queries that run, and what that depends on.
+        self._running: tuple[tuple[int, ...], tuple[CompiledQuery, ...]] | None = None
+        #: How often compiled queries were forgotten.
+        self._forgotten = 0
         self._sinks: dict[int, Callable[..., object]] = {}
         #: Queries that were in the catalogue before are named here once a user gives them again.
         self._first_new = folder.catalogue.largest_number + 1
@@ -121,7 +123,6 @@ class EngineQueries:
         with self._catalogue.lock:
             entry = self._catalogue.drop_query(name)
             self._given_again.pop(entry.number, None)
-            self._running = None
             self._sinks.pop(entry.number, None)
             self._compiled.pop(entry.number, None)
 
@@ -143,7 +144,7 @@ class EngineQueries:
             for number, compiled in list(self._compiled.items()):
                 if name in (*compiled.outline.tables, *compiled.outline.streams):
                     del self._compiled[number]
-            self._running = None
+            self._forgotten += 1
 
     def check_users(self, change: SchemaChange) -> None:
         """Refuse a change of a stream's columns if a query, paused or not, uses what it loses."""
@@ -225,10 +226,11 @@ class EngineQueries:
 
         The same sequence again, as long as nothing changes.
         """
-        key = (version, self._catalogue.version)
-        if self._running is None or self._running[:2] != key:
-            self._running = (*key, tuple(self._find_running(version)))
-        return self._running[2]
+        key = (version, self._catalogue.version, self._forgotten)
+        known = self._running  # another thread may replace it
+        if known is None or known[0] != key:
+            known = self._running = key, tuple(self._find_running(version))
+        return known[1]
 
     def _find_running(self, version: int) -> list[CompiledQuery]:
         running = []

@@ -18,13 +18,14 @@ from sqlglot import exp
 
 from eddyline.errors import QueryError
 from eddyline.fabric.shared.query import SharedQuery
-from eddyline.operators.domain import Text
+from eddyline.operators.domain import Text, Whole
 from eddyline.operators.value_set import ValueSet
 from eddyline.spark.engine.compiled_join import CompiledJoin
 from eddyline.sql.comparison import COMPARISON_SIGNS, ColumnTypes, to_values
 from eddyline.sql.placeholders import RESERVED
 from eddyline.sql.query import Query
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.value_types import INTEGERS
 
 SHAPES_MAX = 1_000
 VALUE_SETS_MAX = 200
@@ -47,7 +48,7 @@ _PROBES = {
     "text": "zq{:02}qz",
 }
 _COMPARISONS_MAX = 20
-_STRINGS = Text()
+_STRINGS, _NUMBERS = Text(), Whole()
 _COMPARISONS = {sign: kind for kind, sign in COMPARISON_SIGNS.items()} | {"!=": exp.NEQ}
 _WITH_CONSTANTS = ("text", "accepts", "conditions", "where", "written", "understood")
 
@@ -292,8 +293,12 @@ class QueryTemplates:
 
     def _make_values(self, data_type: str, constant: _Constant) -> ValueSet | None:
         sign = constant.sign.removesuffix("-")
+        plain_sign = "<>" if sign == "!=" else sign
         if constant.kind == "text" and data_type == "string":  # whatever the settings
-            return _STRINGS.compare("<>" if sign == "!=" else sign, constant.text)
+            return _STRINGS.compare(plain_sign, constant.text)
+        if constant.kind == "whole" and data_type in INTEGERS:
+            number = int(constant.text)
+            return _NUMBERS.compare(plain_sign, -number if constant.is_negative else number)
         is_text = constant.kind not in ("whole", "decimal")
         node: exp.Expression = exp.Literal(this=constant.text, is_string=is_text)
         if constant.is_negative:

@@ -99,3 +99,102 @@ def test_constants_that_matter_are_checked_in_every_query(engine):
     engine.add({f"s{n}": f"SELECT id, {n} / 2 AS h FROM events" for n in range(1, 6)})
     with pytest.raises(QueryError, match="DIVIDE_BY_ZERO"):
         engine.add({"bad": "SELECT id, 5 / 0 AS h FROM events"})
+
+
+#: Shapes with places for constants, none of which can change what Spark says of them.
+SHAPES = [
+    "SELECT id FROM events WHERE text LIKE '%w{n}%' AND a > {n}",
+    "SELECT id FROM events e WHERE lower(e.text) = 'w{n}' OR NOT text LIKE 'w{n}%'",
+    "SELECT id FROM events WHERE x / {n} > {m} AND a <> {n}",
+    "SELECT id FROM events WHERE a % {n} = 1 AND abs(a - {n}) < {m}",
+    "SELECT id FROM events WHERE text RLIKE '^a[0-{n}]+(b|w{n})$'",
+    "SELECT id FROM events WHERE regexp_extract(text, 'w{n}(.)', 1) = 'w{n}'",
+    "SELECT id FROM events WHERE hour(ts) BETWEEN {n} AND {m}",
+    "SELECT id FROM events WHERE length(text) IN ({n}, {m}, 5) AND replace(text, 'w{n}', '') > 'a'",
+    "SELECT id FROM events WHERE is_even(id) AND substring(text, 1, {n}) = 'w{n}'",
+    "SELECT id FROM events WHERE is_even(length(text)) OR a = {n}",
+    "SELECT id FROM events WHERE CASE WHEN a > {n} THEN x > {m} ELSE x < {n} END",
+    "SELECT id, a + {n} AS n, upper(concat(text, 'w{n}')) AS t FROM events WHERE a > {n}",
+]
+
+
+class Asked:
+    """Counts the calls to Spark's side, apart from those that release memory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        send = clientserver.ClientServerConnection.send_command
+
+        def note(connection: Any, command: str) -> Any:
+            if not command.startswith("m"):
+                self.calls.append(command)
+            return send(connection, command)
+
+        monkeypatch.setattr(clientserver.ClientServerConnection, "send_command", note)
+
+    def by(self, call: Any) -> int:
+        """How many calls something makes."""
+        before = len(self.calls)
+        call()
+        return len(self.calls) - before
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_spark_is_asked_nothing_of_a_query_whose_shape_it_knows(engine, monkeypatch, shape):
+    """Three calls read the settings of the session, which may have changed."""
+    asked = Asked(monkeypatch)
+    for n in (2, 3):
+        engine.query(f"q{n}", shape.format(n=n, m=n + 20))
+    for n in (4, 5):
+        text = shape.format(n=n, m=n + 20)
+        assert asked.by(lambda n=n, text=text: engine.query(f"q{n}", text)) <= 3
+
+
+def test_the_first_query_of_a_shape_takes_one_plan(engine, monkeypatch):
+    """Its conditions, its meaning, and its meaning with other constants are asked together."""
+    engine.query("before", "SELECT id FROM events WHERE length(text) > 5")
+    asked = Asked(monkeypatch)
+    text = "SELECT id FROM events e WHERE upper(e.text) = 'A{}'"
+    assert asked.by(lambda: engine.query("first", text.format(1))) <= 12
+    assert asked.by(lambda: engine.query("second", text.format(2))) <= 3
+
+
+REFUSED_IN_KNOWN_SHAPES = [
+    ("SELECT id FROM events WHERE x > 6 / {} + 1", [1, 2, 3, 4], 0),
+    ("SELECT id, 6 / {} AS h FROM events", [1, 2, 3, 4], 0),
+    ("SELECT id FROM events WHERE a + 1 > CAST('{}' AS INT)", [1, 2, 3, 4], "'b'"),
+    ("SELECT id FROM events WHERE a + 1 > '{}'", [1, 2, 3, 4], "b"),
+    ("SELECT id FROM events WHERE a + 1 IN ('{}', '7')", [1, 2, 3, 4], "b"),
+    ("SELECT id FROM events WHERE coalesce('{}', text) = 5", [1, 2, 3, 4], "b"),
+    ("SELECT id FROM events WHERE regexp_replace(text, 'a', 'b', {}) = 'x'", [1, 2, 3, 4], 0),
+    ("SELECT id FROM events WHERE ts > DATE'2024-01-{}' + 1", [11, 12, 13, 14], 45),
+]
+
+
+@pytest.mark.parametrize(("shape", "good", "bad"), REFUSED_IN_KNOWN_SHAPES)
+def test_a_constant_that_fails_is_refused_however_well_its_shape_is_known(
+    spark, engine, tmp_path, shape, good, bad
+):
+    """The reason is the one of an engine that knows no shape."""
+    with el.Engine(spark, tmp_path / "other", seed=0) as other:
+        other.stream("events", Feed(spark, tmp_path / "another", SCHEMA).stream())
+        said = []
+        for own in (other, engine):
+            if own is engine:
+                for n in good:
+                    own.query(f"q{n}", shape.format(n))
+            with pytest.raises(QueryError) as refusal:
+                own.query("bad", shape.format(bad))
+            said.append(str(refusal.value))
+        assert said[0] == said[1]
+
+
+def test_the_queries_that_run_are_listed_once_for_all_micro_batches(engine):
+    engine.add(rules(6))
+    queries, catalogue = engine._queries, engine._folder.catalogue
+    running = queries.running_at(catalogue.version)
+    assert queries.running_at(catalogue.version) is running
+    engine.drop("q3")
+    assert [q.name for q in queries.running_at(catalogue.version)] == ["q0", "q1", "q2", "q4", "q5"]
+    catalogue.pause({running[0].number: "failed"})
+    assert [q.name for q in queries.running_at(catalogue.version)] == ["q1", "q2", "q4", "q5"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.arrays import FloatArray
-from eddyline.bench import cacq_conditions, cacq_folder, cacq_scaling, rules
+from eddyline.bench import admission, cacq_conditions, cacq_folder, cacq_scaling, rules
 from eddyline.bench.cacq_workload import (
     BATCH_ROWS,
     COLUMNS,
@@ -60,6 +60,7 @@ def run(bench: Bench) -> None:
             **cacq_conditions.parts(bench),
             **cacq_folder.parts(bench),
             **rules.parts(bench),
+            **admission.parts(bench),
         }
     )
 

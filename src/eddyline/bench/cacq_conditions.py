@@ -116,7 +116,7 @@ def make_task(queries: Sequence[SharedQuery], run_id: str) -> Callable[[Sequence
     from eddyline.spark.engine.stream_history import StreamHistory
     from eddyline.spark.engine.worker import run_task
 
-    history = StreamHistory().advance(1, {query.number: query for query in queries})
+    history = StreamHistory[SharedQuery]().advance(1, {query.number: query for query in queries})
     types = tuple((name, LongType()) for name in COLUMNS)
     stream = StreamPlan(INTEGERS, history, types, POSITIONS, {})
     plan = EddyPlan(run_id, 1, (stream,), Tickets(), "UTC", True, seed=0)

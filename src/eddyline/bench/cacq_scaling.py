@@ -27,13 +27,12 @@ from eddyline.bench.cacq_workload import (
     make_rows,
     random_queries,
 )
+from eddyline.bench.driver_memory import driver_bytes
 from eddyline.bench.harness import Bench, ratio
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators import Batch
 from eddyline.operators.domain import Floating
-from eddyline.sql.parse import parse
-from eddyline.sql.schemas import Schemas
 from eddyline.testing.memory import array_bytes
 
 SOURCES = (1, 5, 20)
@@ -242,41 +241,8 @@ def _memory(bench: Bench) -> None:
     bench.add("memory of a row that is being worked on", words * 8 / 1e3, "kB", None, "2.5")
     bench.add(
         "memory of a query on the driver, beside its text",
-        driver_bytes(2_000),
+        driver_bytes(2_000 if bench.quick else 20_000),
         "bytes",
-        "parsed and compiled, and as it is shipped to workers; not in the paper's sum",
+        "its name, catalogue entry, compiled form and bit, and as it is shipped to workers, with "
+        "all mappings by its number; not in the paper's sum",
     )
-
-
-def driver_bytes(count: int) -> float:
-    """Return the bytes that the driver of an engine keeps for a query, without its text.
-
-    For queries with two comparisons whose texts differ in their constants.
-    """
-    from eddyline.spark.engine.compiled_query import CompiledQuery
-    from eddyline.spark.engine.query_templates import QueryTemplates
-    from eddyline.spark.engine.stream_history import StreamHistory
-
-    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
-    rng = np.random.default_rng(0)
-    texts = [
-        f"SELECT a FROM s WHERE a > {low} AND b < {high}"
-        for low, high in rng.integers(0, 10**6, (count, 2)).tolist()
-    ]
-    templates = QueryTemplates(schemas, lambda text: parse(text, schemas))
-    for text in texts[:2]:
-        templates.learn(parse(text, schemas))
-    gc.collect()
-    tracemalloc.start()
-    compiled = []
-    for number, text in enumerate(texts):
-        query = templates.fill(text)
-        assert query is not None
-        compiled.append(CompiledQuery(number, "", query, "count"))
-    history = StreamHistory()
-    history.advance(1, {query.number: query.shared() for query in compiled})
-    del templates  # what it remembers is bounded
-    gc.collect()
-    kept = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    return kept / count

@@ -28,11 +28,14 @@ _REFUSED = frozenset("over select distinct all with union group having order lim
 
 
 #: Plain constants, and quoted names, which may look like them.
-_CONSTANT = re.compile(
+CONSTANT = re.compile(
     r"`[^`]*`|'[ -&(-\[\]-z|~]*'|(?<![\w.])\d{1,9}(?:\.\d{1,9})?(?![\w.])", re.ASCII
 )
 
 _UNUSUAL = re.compile(r"\d{10}")
+_QUOTED = re.compile(r"`[^`]*`|'[^']*'?")
+_PLAIN = re.compile(r"'[ -&(-\[\]-z|~]*'", re.ASCII)
+_DAY = re.compile(r"'\d{4}-\d\d-\d\d")
 
 
 class _Item(NamedTuple):
@@ -49,13 +52,15 @@ class _Parts(NamedTuple):
     condition: str
 
 
-def same_meaning(query: Query) -> list[str] | None:
+def same_meaning(query: Query, with_others: bool = False) -> list[str] | None:
     """Return conditions over the stream that Spark simplifies to TRUE if it reads a query alike.
 
     Parameters
     ----------
     query
         A query that was parsed.
+    with_others
+        Return those of a query that has other constants.
 
     Returns
     -------
@@ -97,7 +102,53 @@ def same_meaning(query: Query) -> list[str] | None:
         return None
     if written.condition:
         pairs.append((written.condition, understood.condition))
+    if with_others:
+        pairs = [tuple(map(_with_other_constants, pair)) for pair in pairs]  # type: ignore[misc]
     return [f"equal_null({ours}, {theirs})" for ours, theirs in pairs]
+
+
+def _with_other_constants(text: str) -> str:
+    """Return SQL in which all constants are different ones of the same type.
+
+    Examples
+    --------
+    >>> _with_other_constants("a > 5 AND `b 5` = 'x' AND a < '5' AND d = '2024-01-28'")
+    "a > 70011 AND `b 5` = 'zq2' AND a < '703' AND d = '1987-03-05'"
+
+    """
+    place = 0
+
+    def other(constant: re.Match[str]) -> str:
+        nonlocal place
+        written = constant[0]
+        if written[0] == "`":
+            return written
+        place += 1
+        if written[0] != "'":
+            whole, point, digits = written.partition(".")  # the digits are its type
+            return f"{place % 9 + 1:0<{len(whole)}}.{digits}" if point else f"70{place:02}1"
+        if _DAY.match(written):
+            return f"'1987-03-{place % 28 + 1:02}{written[11:]}"
+        return f"'70{place}'" if written[1:-1].isdigit() else f"'zq{place}'"
+
+    return CONSTANT.sub(other, text)
+
+
+def with_alias(text: str, alias: str, other: str) -> str:
+    """Return an expression that `same_meaning` gave, with another alias of the stream.
+
+    Examples
+    --------
+    >>> print(with_alias("equal_null(E.a, `e`.`a`) AND 'e.a' <> b", "`e`", "`s`"))
+    equal_null(`s`.a, `s`.`a`) AND 'e.a' <> b
+
+    """
+    tokens, alias = list(_tokens(text)), alias.lower()
+    for place, token in enumerate(tokens[:-1]):
+        is_qualifier = tokens[place + 1] == "." and (place == 0 or tokens[place - 1] != ".")
+        if is_qualifier and token.lower() in (alias, alias[1:-1]):
+            tokens[place] = other
+    return "".join(tokens)
 
 
 def shape_of(query: Query) -> tuple[str, str] | None:
@@ -116,7 +167,7 @@ def shape_of(query: Query) -> tuple[str, str] | None:
 
     """
     constants = [
-        [constant for constant in _CONSTANT.findall(text) if constant[0] != "`"]
+        [constant for constant in CONSTANT.findall(text) if constant[0] != "`"]
         for text in (query.written, query.understood)
     ]
     written, understood = without_constants(query.written), without_constants(query.understood)
@@ -136,12 +187,31 @@ def without_constants(text: str) -> str | None:
     None None
 
     """
-    if "\\" in text or "''" in text or '"' in text or _UNUSUAL.search(text):
-        return None
-    return _CONSTANT.sub(_blank, text)
+    return None if has_unusual_constants(text) else CONSTANT.sub(blank, text)
 
 
-def _blank(constant: re.Match[str]) -> str:
+def has_unusual_constants(text: str) -> bool:
+    """Whether SQL has constants that `CONSTANT` does not find, or finds in part.
+
+    Examples
+    --------
+    >>> [has_unusual_constants(text) for text in ("a = '' OR b = '1'", "a = 'it''s'", "a = 'é'")]
+    [False, True, True]
+
+    """
+    if "\\" in text or '"' in text or _UNUSUAL.search(text):
+        return True
+    end = -1  # of the last string: one that follows at once is the rest of it
+    for quoted_text in _QUOTED.finditer(text):
+        if quoted_text[0][0] == "'":
+            if quoted_text.start() == end or not _PLAIN.fullmatch(quoted_text[0]):
+                return True
+            end = quoted_text.end()
+    return False
+
+
+def blank(constant: re.Match[str]) -> str:
+    """Return a match of `CONSTANT` without its value; names stay."""
     if constant[0][0] in "`'":
         return constant[0] if constant[0][0] == "`" else "''"
     # The digits of a decimal number are its type.

@@ -107,11 +107,12 @@ def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
         layers.setdefault((kind[0], kind[1], n), {})[words] = masks[words]
     made = []
     for (has_terms_only, _, _), layer in layers.items():
-        queries, single, *terms = (
+        of_queries, of_single, *of_terms = (
             _compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)
         )
         others = ~np.array(list(layer.values()), dtype=np.uint64)
-        made.append(ClauseLayer(queries, None if has_terms_only else single, tuple(terms), others))
+        alone = None if has_terms_only else of_single
+        made.append(ClauseLayer(of_queries, alone, tuple(of_terms), others))
     return made
 
 

@@ -32,6 +32,11 @@ class Slots:
         #: Number of bits that a bitmap of these positions needs.
         self.width = 0
 
+    @property
+    def free(self) -> frozenset[int]:
+        """Positions below the width that are not in use."""
+        return frozenset(self._free)
+
     def take(self) -> int:
         """Return a position that is not in use."""
         if self._free:

@@ -189,7 +189,7 @@ class BatchRunner:
         """Let joins go on without streams that stand still."""
         if record.idle:
             running = self._queries.running_at(record.version)
-            joined = [compiled.query.streams for compiled in running]
+            joined = [compiled.outline.streams for compiled in running]
             for stream in self._event_times.skip_ahead(record.idle, joined):
                 newest_us = self._event_times.newest_us[stream]
                 self._folder.note(StreamIdle(stream=stream, newest_us=newest_us))

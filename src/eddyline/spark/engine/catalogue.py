@@ -14,6 +14,7 @@ from typing import Any
 from eddyline.errors import ERROR_LENGTH_MAX, EngineError
 from eddyline.spark.engine.catalogue_entries import QueryEntry, StreamEntry, TableEntry
 from eddyline.spark.engine.change_log import ChangeLog
+from eddyline.spark.engine.numbered import Numbered
 
 FILE = "catalogue.jsonl"
 #: The file is rewritten if it has so many lines, and two more for each query.
@@ -55,10 +56,15 @@ class Catalogue:
         self.registrations = 0
         #: Session settings that the queries were written under; None if they were not recorded.
         self.settings: Mapping[str, str | None] | None = None
-        self.queries: dict[int, QueryEntry] = {}
+        self.queries: Numbered[QueryEntry] = Numbered()
         self._by_name: dict[str, QueryEntry] = {}
         self._largest_number = 0
         self._read()
+
+    @property
+    def largest_number(self) -> int:
+        """The largest number that was given to a query, or reserved."""
+        return self._largest_number
 
     @property
     def damage(self) -> str | None:
@@ -92,12 +98,12 @@ class Catalogue:
     def running_at(self, version: int) -> list[QueryEntry]:
         """Return the queries that run at a version, without those that were dropped later."""
         with self.lock:
-            return [q for q in self.queries.values() if q.runs_at(version) and not q.is_dropped]
+            return [q for q in self.queries.listed() if q.runs_at(version) and not q.is_dropped]
 
     def dropped(self) -> set[int]:
         """Return the numbers of dropped queries that the catalogue still has."""
         with self.lock:
-            return {query.number for query in self.queries.values() if query.is_dropped}
+            return {query.number for query in self.queries.listed() if query.is_dropped}
 
     # --- changes -----------------------------------------------------------------------------
 
@@ -192,7 +198,8 @@ class Catalogue:
         with self.lock:
             if not is_due and self._log.lines < LINES_MIN + 2 * len(self._by_name):
                 return
-            kept = {n: query for n, query in self.queries.items() if n not in dropped}
+            entries = self.queries.listed()
+            kept = Numbered((q.number, q) for q in entries if q.number not in dropped)
             self._log.replace_all(
                 {
                     "version": self.version,
@@ -202,7 +209,7 @@ class Catalogue:
                     "table_files": [[*key, dict(f)] for key, f in self.table_files.items()],
                     "functions": list(self.functions),
                     "settings": None if self.settings is None else dict(self.settings),
-                    "queries": [query.to_dict() for query in kept.values()],
+                    "queries": [query.to_dict() for query in kept.listed()],
                     "largest_number": self._largest_number,
                 }
             )
@@ -233,7 +240,7 @@ class Catalogue:
         kind = record["kind"]
         if kind == "queries":
             for number, name, text, sink in record["queries"]:
-                query = QueryEntry(number, name, text, sink, [[version, None]])
+                query = QueryEntry(number, name, text, sink, [(version, None)])
                 self.queries[number] = query
                 self._by_name[name] = query
                 self._largest_number = max(self._largest_number, number)
@@ -250,7 +257,7 @@ class Catalogue:
         elif kind == "resume":
             query = self.queries[record["number"]]
             query.error = None
-            query.spans.append([version, None])
+            query.begin(version)
         elif kind == "settings":
             self.settings = dict(record["settings"])
         elif kind == "state":
@@ -267,7 +274,7 @@ class Catalogue:
         self.functions = dict.fromkeys(record["functions"], True)
         self.settings = record["settings"]
         entries = [QueryEntry(**plain) for plain in record["queries"]]
-        self.queries = {query.number: query for query in entries}
+        self.queries = Numbered((query.number, query) for query in entries)
         self._by_name = {query.name: query for query in entries if not query.is_dropped}
         self._largest_number = record["largest_number"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -87,9 +88,25 @@ class TableEntry:
         return cls(plain["schema"], rows, hash_sum, plain["version"], plain.get("files", {}))
 
 
-@dataclass
+#: A span of versions: the first at which a query runs, and the first at which it no longer does.
+Span = tuple[int, int | None]
+_NUMBER_BITS = 40
+
+
+class _Changes:
+    """What happened to a query since it was added; most queries have none."""
+
+    __slots__ = ("error", "is_dropped", "sink", "spans")
+
+    def __init__(self, sink: str, spans: list[Span], error: str | None, is_dropped: bool) -> None:
+        self.sink, self.spans, self.error, self.is_dropped = sink, spans, error, is_dropped
+
+
 class QueryEntry:
     """A query, and the versions of the catalogue at which it is to be run.
+
+    An engine may have a hundred thousand of them, so an entry holds a string or a number only where
+    it differs from those of other entries.
 
     Parameters
     ----------
@@ -105,32 +122,119 @@ class QueryEntry:
     is_dropped
         Whether it was dropped.
 
+    Examples
+    --------
+    >>> entry = QueryEntry(7, "hot", "SELECT ...", "count", [(3, None)])
+    >>> entry.number, entry.spans, entry.runs_at(2), entry.runs_at(3)
+    (7, [(3, None)], False, True)
+    >>> entry.end(5)
+    >>> entry.spans, entry.runs_at(5)
+    ([(3, 5)], False)
+
     """
 
-    number: int
-    name: str
-    text: str
-    sink: str
-    spans: list[list[int | None]] = field(default_factory=list)
-    error: str | None = None
-    is_dropped: bool = False
+    __slots__ = ("_place", "_state", "name", "text")
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        text: str,
+        sink: str,
+        spans: Iterable[Sequence[Any]] = (),
+        error: str | None = None,
+        is_dropped: bool = False,
+    ) -> None:
+        self.name, self.text = name, text
+        known: list[Span] = [(begin, end) for begin, end in spans]
+        begin = known[0][0] if known else 0
+        #: Its number and the first version at which it runs, as one number.
+        self._place = begin << _NUMBER_BITS | number
+        is_as_added = known in ([], [(begin, None)]) and error is None and not is_dropped
+        #: Only its sink, as long as nothing happened to it.
+        self._state: str | _Changes = (
+            sys.intern(sink) if is_as_added else _Changes(sink, known, error, is_dropped)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueryEntry) and self.to_dict() == other.to_dict()
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"QueryEntry({', '.join(f'{k}={v!r}' for k, v in self.to_dict().items())})"
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self._place & ((1 << _NUMBER_BITS) - 1)
+
+    @property
+    def sink(self) -> str:
+        """The kind of its sink."""
+        return self._state if isinstance(self._state, str) else self._state.sink
+
+    @property
+    def spans(self) -> list[Span]:
+        """From which version to which it is to be run."""
+        if not isinstance(self._state, str):
+            return self._state.spans
+        begin = self._place >> _NUMBER_BITS
+        return [(begin, None)] if begin else []
+
+    @property
+    def error(self) -> str | None:
+        """Why it is paused, if it is."""
+        return None if isinstance(self._state, str) else self._state.error
+
+    @error.setter
+    def error(self, error: str | None) -> None:
+        self._changed().error = error
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether it was dropped."""
+        return not isinstance(self._state, str) and self._state.is_dropped
+
+    @is_dropped.setter
+    def is_dropped(self, is_dropped: bool) -> None:
+        self._changed().is_dropped = is_dropped
+
+    def _changed(self) -> _Changes:
+        if isinstance(self._state, str):
+            self._state = _Changes(self._state, self.spans, None, is_dropped=False)
+        return self._state
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that fit into JSON."""
-        return asdict(self)
+        return {
+            "number": self.number,
+            "name": self.name,
+            "text": self.text,
+            "sink": self.sink,
+            "spans": [list(span) for span in self.spans],
+            "error": self.error,
+            "is_dropped": self.is_dropped,
+        }
 
     def runs_at(self, version: int) -> bool:
         """Return True if it runs at a version of the catalogue."""
+        if isinstance(self._state, str):
+            return 0 < self._place >> _NUMBER_BITS <= version
         return any(
-            begin is not None and begin <= version and (end is None or version < end)
-            for begin, end in self.spans
+            begin <= version and (end is None or version < end) for begin, end in self._state.spans
         )
 
     def resumed_at(self, version: int) -> int:
         """Return how often it had been resumed at a version of the catalogue."""
-        return sum(begin is not None and begin <= version for begin, _ in self.spans[1:])
+        return sum(begin <= version for begin, _ in self.spans[1:])
+
+    def begin(self, version: int) -> None:
+        """Let it run again, from a version on."""
+        self._changed().spans.append((version, None))
 
     def end(self, version: int) -> None:
         """Let it run no longer, from a version on."""
-        if self.spans and self.spans[-1][1] is None:
-            self.spans[-1][1] = version
+        spans = self.spans
+        if spans and spans[-1][1] is None:
+            self._changed().spans[-1] = (spans[-1][0], version)

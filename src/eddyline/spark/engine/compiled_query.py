@@ -1,19 +1,79 @@
-"""A query that was parsed and checked: its parts, and where its results go."""
+"""A query that was parsed and checked: its parts, and where its results go.
+
+A driver may have a hundred thousand of them, most of a few shapes. What queries of one shape have
+in common is kept once, by their template (`query_templates.py`), and what a query has of its own is
+made from its text again when it is needed (`docs/decisions/0039`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
 
 from pyspark.sql.types import DataType
 
 from eddyline.fabric.shared.query import SharedQuery
+from eddyline.spark.engine.catalogue_entries import QueryEntry
 from eddyline.spark.engine.compiled_join import CompiledJoin
 from eddyline.spark.state.join_plan import part_number
 from eddyline.sql.query import Query
 
 
-@dataclass(eq=False)
+class QuerySource(Protocol):
+    """What was compiled from the text of a query, or of another one with other constants.
+
+    The attributes are those of `CompiledQuery`.
+    """
+
+    @property
+    def outline(self) -> Query:
+        """Its parts, or those of a query with other constants."""
+
+    @property
+    def argument_types(self) -> Mapping[str, DataType]:
+        """Types of the arguments of Python functions."""
+
+    @property
+    def select_may_fail(self) -> bool:
+        """Whether computing its SELECT could fail on some row."""
+
+    @property
+    def select_calls_python(self) -> bool:
+        """Whether its SELECT calls a registered Python function."""
+
+    @property
+    def join(self) -> CompiledJoin | None:
+        """How it joins streams."""
+
+    def query_of(self, text: str) -> Query:
+        """Return the query that has a text."""
+
+    def shared(self, number: int, text: str, is_stored: bool) -> SharedQuery:
+        """Return what an eddy shares of the query that has a text."""
+
+
+@dataclass(eq=False, slots=True)
+class Compilation:
+    """What was compiled from the text of one query; the fields are those of `CompiledQuery`."""
+
+    outline: Query
+    argument_types: Mapping[str, DataType] = field(default_factory=dict)
+    select_may_fail: bool = False
+    select_calls_python: bool = False
+    join: CompiledJoin | None = None
+    #: The roles of a join, once they are needed.
+    filters: list[CompiledQuery] = field(default_factory=list)
+
+    def query_of(self, text: str) -> Query:
+        """Return the query."""
+        return self.outline
+
+    def shared(self, number: int, text: str, is_stored: bool) -> SharedQuery:
+        """Return what an eddy shares of it."""
+        return self.outline.shared(number, is_stored)
+
+
 class CompiledQuery:
     """A query that can be run.
 
@@ -38,15 +98,94 @@ class CompiledQuery:
 
     """
 
-    number: int
-    name: str
-    query: Query
-    sink: str
-    argument_types: Mapping[str, DataType] = field(default_factory=dict)
-    select_may_fail: bool = False
-    select_calls_python: bool = False
-    join: CompiledJoin | None = None
-    _filters: list[CompiledQuery] = field(default_factory=list)
+    __slots__ = ("_entry", "_source")
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        query: Query,
+        sink: str,
+        argument_types: Mapping[str, DataType] | None = None,
+        select_may_fail: bool = False,
+        select_calls_python: bool = False,
+        join: CompiledJoin | None = None,
+    ) -> None:
+        #: For its number, its name and its sink: that of the catalogue, once there is one.
+        self._entry = QueryEntry(number, name, "", sink)
+        self._source: QuerySource = Compilation(
+            query, argument_types or {}, select_may_fail, select_calls_python, join
+        )
+
+    @classmethod
+    def of(cls, entry: QueryEntry, source: QuerySource) -> CompiledQuery:
+        """Return the query of an entry, compiled."""
+        made = cls.__new__(cls)
+        made._entry, made._source = entry, source
+        return made
+
+    def changed(self, **changes: Any) -> CompiledQuery:
+        """Return a copy with other values of some parameters, apart from name and sink."""
+        entry, source = self._entry, self._source
+        if "number" in changes:
+            entry = QueryEntry(changes.pop("number"), entry.name, entry.text, entry.sink)
+        if "query" in changes:
+            changes["outline"] = changes.pop("query")
+        values = {
+            part.name: getattr(source, part.name)
+            for part in fields(Compilation)
+            if part.name != "filters"
+        }
+        return CompiledQuery.of(entry, Compilation(**{**values, **changes}))
+
+    def enter(self, entry: QueryEntry) -> None:
+        """Take number, name and sink from the catalogue from now on."""
+        self._entry = entry
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self._entry.number
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._entry.name
+
+    @property
+    def sink(self) -> str:
+        """Kind of its sink."""
+        return self._entry.sink
+
+    @property
+    def query(self) -> Query:
+        """Its parts; made from its text each time if the query is of a template."""
+        return self._source.query_of(self._entry.text)
+
+    @property
+    def outline(self) -> Query:
+        """Its parts, for all that does not depend on constants: it may have others than `query`."""
+        return self._source.outline
+
+    @property
+    def argument_types(self) -> Mapping[str, DataType]:
+        """Types of the arguments of Python functions."""
+        return self._source.argument_types
+
+    @property
+    def select_may_fail(self) -> bool:
+        """Whether computing its SELECT could fail on some row."""
+        return self._source.select_may_fail
+
+    @property
+    def select_calls_python(self) -> bool:
+        """Whether its SELECT calls a registered Python function."""
+        return self._source.select_calls_python
+
+    @property
+    def join(self) -> CompiledJoin | None:
+        """How it joins streams."""
+        return self._source.join
 
     @property
     def is_part(self) -> bool:
@@ -56,24 +195,26 @@ class CompiledQuery:
     @property
     def has_idle_window(self) -> bool:
         """Whether it has a window although it reads one stream."""
-        return self.query.join is None and self.query.window is not None
+        return self.outline.join is None and self.outline.window is not None
 
     @property
     def is_stored(self) -> bool:
         """Whether its rows are stored; False if counting the rows that match is enough."""
-        return not self.is_part and (self.sink != "count" or not self.query.is_row_for_row)
+        return not self.is_part and (self.sink != "count" or not self.outline.is_row_for_row)
 
     def filters(self) -> list[CompiledQuery]:
         """Return what eddies run: the query, or each role of its join with a number of its own."""
-        if self.join is None:
+        source = self._source
+        if source.join is None or not isinstance(source, Compilation):
             return [self]
-        if not self._filters:
-            self._filters = [
-                replace(part, number=part_number(self.number, role))
-                for role, part in enumerate(self.join.parts)
+        if not source.filters:
+            source.filters = [
+                part.changed(number=part_number(self.number, role))
+                for role, part in enumerate(source.join.parts)
             ]
-        return self._filters
+        return source.filters
 
     def shared(self) -> SharedQuery:
         """Return the parts that an eddy shares with other queries."""
-        return self.query.shared(self.number, self.is_stored or self.is_part)
+        is_stored = self.is_stored or self.is_part
+        return self._source.shared(self.number, self._entry.text, is_stored)

@@ -154,6 +154,9 @@ class QueryCompiler:
                 expressions = self._expressions_over(self._stream_of(query.stream))
                 if shape is None or expressions.read_alike[shape] + pending[shape] < ALIKE_MIN:
                     own += _comparisons(query) or ()
+                if shape is not None and not pending[shape] and not expressions.read_alike[shape]:
+                    own += _comparisons(query, with_others=True) or ()
+                    pending[shape] += 1
                 if shape is not None:
                     pending[shape] += 1
         for stream, texts in wanted.items():
@@ -180,6 +183,8 @@ class QueryCompiler:
             )
         if needs_comparison(query) and not self._is_read_alike(query):
             self._check_meaning(compiled)
+            if _is_over_stream(query):
+                self._note_alike(query, 1)
         rows = self._stream_of(query.stream).schema
         if query.join is None:
             compiled = self._check_filter(compiled)
@@ -187,8 +192,7 @@ class QueryCompiler:
             compiled = self._joins.compile(compiled)
             assert compiled.join is not None
             rows = compiled.join.row_schema
-        return replace(
-            compiled,
+        return compiled.changed(
             select_may_fail=self._select_may_fail(compiled, rows),
             select_calls_python=any(self._suffix in text for text in query.computed),
         )
@@ -205,7 +209,7 @@ class QueryCompiler:
             arguments = {text for spec in query.predicates for text in spec.arguments}
             argument_types = {text: types[text] for text in arguments}
         query = replace(query, lookups=tuple(self._lookups.shippable(query, stream)))
-        return replace(compiled, query=query, argument_types=argument_types)
+        return compiled.changed(query=query, argument_types=argument_types)
 
     def _select_may_fail(self, compiled: CompiledQuery, rows: StructType) -> bool:
         """Whether SELECT could fail on some row, as far as its text and its casts tell."""
@@ -217,6 +221,8 @@ class QueryCompiler:
             expressions = self._expressions_over(self._stream_of(query.stream))
             if expressions.are_safe(computed):
                 return False
+            if expressions.accepts(computed):
+                return not expressions.stay_safe(computed)
         (frame,) = self._stored.over_nothing(compiled, {ROWS: rows}, [compiled.query.result])
         return casts_may_raise(str(frame._jdf.queryExecution().optimizedPlan()))
 
@@ -234,11 +240,19 @@ class QueryCompiler:
             return False
         expressions.prepare(comparisons)  # those of a shape that a query before it did not show
         is_alike = all(map(expressions.is_true, comparisons))
-        if is_alike and shape is not None:
-            if len(expressions.read_alike) >= SHAPES_MAX:
-                expressions.read_alike.clear()
-            expressions.read_alike[shape] += 1
+        if is_alike:
+            others = _comparisons(query, with_others=True) or ()
+            self._note_alike(query, 1 + all(map(expressions.is_true, others)))
         return is_alike
+
+    def _note_alike(self, query: Query, times: int) -> None:
+        """Note that Spark reads a query as the parser does, and how often that was seen."""
+        shape = shape_of(query)
+        if shape is not None:
+            read_alike = self._expressions_over(self._stream_of(query.stream)).read_alike
+            if len(read_alike) >= SHAPES_MAX:
+                read_alike.clear()
+            read_alike[shape] += times
 
     def _check_meaning(self, compiled: CompiledQuery) -> None:
         """Refuse a query to which Spark gives another meaning than the parser did."""
@@ -337,16 +351,23 @@ def needs_expressions(query: Query) -> bool:
     return query.join is not None or bool(query.computed) or needs_comparison(query)
 
 
-def _comparisons(query: Query) -> list[Expression] | None:
-    """Return what is true if Spark reads a query alike; None if only plans can be compared."""
-    conditions, alias = same_meaning(query), alias_of(query)
+def _comparisons(query: Query, with_others: bool = False) -> list[Expression] | None:
+    """Return what is true if Spark reads a query alike; None if only plans can be compared.
+
+    With `with_others`, of a query with other constants.
+    """
+    conditions, alias = same_meaning(query, with_others), alias_of(query)
     return None if conditions is None else [Expression(alias, text) for text in conditions]
 
 
 def _select_texts(query: Query) -> Sequence[str]:
     """Return the computed items of SELECT that can be expressions over the stream."""
-    is_over_stream = query.join is None and not query.tables and not query.has_lateral_aliases
-    return query.computed if is_over_stream else ()
+    return query.computed if _is_over_stream(query) else ()
+
+
+def _is_over_stream(query: Query) -> bool:
+    """Whether all parts of a query can be expressions over one stream."""
+    return query.join is None and not query.tables and not query.has_lateral_aliases
 
 
 def _filter_expressions(query: Query) -> list[Expression]:

@@ -116,7 +116,7 @@ class CrossingPlanner:
         types = {column.name: column.dataType for column in stream.schema}
         users: dict[str, list[int]] = {}
         for compiled in queries.values():
-            query = compiled.query
+            query = compiled.outline
             compared = [*query.accepts, *[n for c in query.clauses for n in sorted(c.columns)]]
             for name in compared:
                 position = crossing.place(quoted(name), stream.column, name, types[name])

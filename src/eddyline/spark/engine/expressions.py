@@ -7,18 +7,19 @@ expressions in one plan take hardly more than one (`docs/decisions/0029`).
 from __future__ import annotations
 
 import collections
+import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, DataType, StructType
 
 from eddyline.errors import QueryError
 from eddyline.spark.native.failing import casts_may_raise, text_may_raise
-from eddyline.sql.meaning import without_constants
+from eddyline.sql.free_constants import shape_without_free_constants
+from eddyline.sql.meaning import CONSTANT, with_alias, without_constants
 from eddyline.sql.placeholders import RESERVED, STREAM
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 #: Expressions in one plan.
 EXPRESSIONS_MAX = 100
 _NAME = f"{RESERVED}_"
+#: In front of the text of an expression that cannot fail.
+_HARMLESS = "harmless: "
 _ALIAS = re.compile(rf" AS {_NAME}(\d+)#\d+L?(?:, |\]$)")
 SHAPES_MAX = 10_000
-#: Constants that could be refused by themselves: regular expressions.
+ALIASES_MAX = 100
+#: Calls of functions with a regular expression: Spark checks the numbers among their arguments.
 _PATTERN = re.compile("rlike|regexp", re.IGNORECASE)
 _SEPARATOR = "\x1f"
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
@@ -88,9 +92,14 @@ class StreamExpressions:
         self._spark = spark
         self.schema = schema
         self._empty = spark.createDataFrame([], schema)
+        self._split = spark._jvm.java.util.regex.Pattern.compile(_SEPARATOR).split
+        self._names = frozenset(name.lower() for name in schema.names)
+        #: The stream without rows, as Spark's own object, by alias.
+        self._by_alias: dict[str, Any] = {}
         self._known: dict[Expression, Analysis] = {}
-        #: Of expressions that cannot fail, whatever their constants are: by text without these.
-        self._harmless: dict[str, Analysis] = {}
+        #: By text without the constants that do not matter: of expressions that cannot fail all of
+        #: them, of others those that no computation depends on.
+        self._shared: dict[str, Analysis] = {}
         #: How many queries of each shape Spark was seen to read as the parser does.
         self.read_alike: collections.Counter[tuple[str, str]] = collections.Counter()
 
@@ -105,10 +114,9 @@ class StreamExpressions:
         shapes: set[str] = set()
         for expression in dict.fromkeys(expressions):
             if not self._recall(expression):
-                shape = _shape(expression)
-                (others if shape in shapes else first).append(expression)
-                if shape is not None:
-                    shapes.add(shape)
+                own = _shapes(expression)
+                (others if shapes.intersection(own) else first).append(expression)
+                shapes.update(own)
         self._analyse_all(first)
         self._analyse_all([each for each in others if not self._recall(each)])
 
@@ -116,58 +124,68 @@ class StreamExpressions:
         """Whether an expression was analysed, or one that differs only in constants."""
         if expression in self._known:
             return True
-        shape = _shape(expression)
-        if shape is None or shape not in self._harmless:
-            return False
-        self._known[expression] = self._harmless[shape]
-        return True
+        found = next((self._shared[s] for s in _shapes(expression) if s in self._shared), None)
+        if found is not None:
+            self._known[expression] = found
+        return found is not None
 
     def _keep(self, expression: Expression, analysis: Analysis) -> None:
-        """Keep an analysis; for all expressions of its shape, if none of them can fail."""
+        """Keep an analysis, also for expressions with other constants if it holds for them."""
         self._known[expression] = analysis
-        shape = _shape(expression)
-        if shape is not None and not _could_fail(expression.text, analysis):
-            if len(self._harmless) >= SHAPES_MAX:
-                self._harmless.clear()
-            self._harmless[shape] = analysis
+        shape = _shared_shape(expression, analysis)
+        if shape is not None:
+            if len(self._shared) >= SHAPES_MAX:
+                self._shared.clear()
+            self._shared[shape] = analysis
 
     def _analyse_all(self, expressions: Iterable[Expression]) -> None:
-        by_alias: dict[str, list[str]] = {}
-        for alias, text in expressions:
-            by_alias.setdefault(alias, []).append(text)
-        for alias, texts in by_alias.items():
-            for begin in range(0, len(texts), EXPRESSIONS_MAX):
-                self._try(alias, texts[begin : begin + EXPRESSIONS_MAX])
+        by_alias: dict[str, list[Expression]] = {}
+        for expression in expressions:
+            alias = expression.alias
+            if alias[1:-1].lower() not in self._names:  # else `a.b` could be a field of column a
+                alias = f"`{STREAM}`"
+            by_alias.setdefault(alias, []).append(expression)
+        for alias, own in by_alias.items():
+            for begin in range(0, len(own), EXPRESSIONS_MAX):
+                self._try(alias, own[begin : begin + EXPRESSIONS_MAX])
 
-    def _try(self, alias: str, texts: Sequence[str]) -> None:
+    def _try(self, alias: str, expressions: Sequence[Expression]) -> None:
         """Analyse expressions, in halves if one of them is refused."""
         try:
-            found = self._analyse(alias, texts)
+            found = self._analyse(alias, expressions)
         except (PySparkException, Py4JError):
             found = None
         if found is not None:
-            for text, analysis in zip(texts, found, strict=True):
-                self._keep(Expression(alias, text), analysis)
-        elif len(texts) > 1:
-            middle = len(texts) // 2
-            self._try(alias, texts[:middle])
-            self._try(alias, texts[middle:])
+            for expression, analysis in zip(expressions, found, strict=True):
+                self._keep(expression, analysis)
+        elif len(expressions) > 1:
+            middle = len(expressions) // 2
+            self._try(alias, expressions[:middle])
+            self._try(alias, expressions[middle:])
 
-    def _analyse(self, alias: str, texts: Sequence[str]) -> list[Analysis] | None:
-        """Return what Spark says; None if it says it in another form than a list."""
+    def _analyse(self, alias: str, expressions: Sequence[Expression]) -> list[Analysis] | None:
+        """Return what Spark says, in eight round trips; None if it does not say it as a list."""
+        texts = [
+            text if own == alias else with_alias(text, own, alias) for own, text in expressions
+        ]
         named = [f"{text} AS {_NAME}{place}" for place, text in enumerate(texts)]
-        split = self._spark._jvm.java.util.regex.Pattern.compile(_SEPARATOR).split
-        java_frame = self._aliased(alias)._jdf.selectExpr(split(_SEPARATOR.join(named)))
-        plans = java_frame.queryExecution()
-        analysed = _items(plans.analyzed(), len(texts))
+        frame = self._aliased(alias).selectExpr(self._split(_SEPARATOR.join(named)))
+        plans = frame.queryExecution()
+        plan = plans.analyzed()
+        analysed = _items(plan, len(texts))
         optimised = _items(plans.optimizedPlan(), len(texts))
         if analysed is None or optimised is None:
             return None
-        types = [column.dataType for column in DataFrame(java_frame, self._spark).schema]
+        schema = StructType.fromJson(json.loads(plan.schema().json()))
+        types = [column.dataType for column in schema]
         return [Analysis(*parts) for parts in zip(types, analysed, optimised, strict=True)]
 
-    def _aliased(self, alias: str) -> DataFrame:
-        return self._empty.alias(alias[1:-1].replace("``", "`"))
+    def _aliased(self, alias: str) -> Any:
+        if alias not in self._by_alias:
+            if len(self._by_alias) >= ALIASES_MAX:
+                self._by_alias.clear()
+            self._by_alias[alias] = self._empty.alias(alias[1:-1].replace("``", "`"))._jdf
+        return self._by_alias[alias]
 
     # --- answers -----------------------------------------------------------------------------
 
@@ -198,6 +216,11 @@ class StreamExpressions:
         analyses = [self._known.get(_over_stream(text)) for text in texts]
         return all(a is not None and not casts_may_raise(a.analysed) for a in analyses)
 
+    def stay_safe(self, texts: Iterable[str]) -> bool:
+        """Whether no such cast is left of expressions over `STREAM` once Spark simplified them."""
+        analyses = [self._known.get(_over_stream(text)) for text in texts]
+        return all(a is not None and not casts_may_raise(a.optimised) for a in analyses)
+
     def is_true(self, expression: Expression) -> bool:
         """Whether Spark finds a condition true whatever the row; False if it refused it."""
         analysis = self._known.get(expression)
@@ -205,7 +228,7 @@ class StreamExpressions:
 
     def _analysis(self, expression: Expression) -> Analysis:
         if not self._recall(expression):
-            found = self._analyse(expression.alias, [expression.text])
+            found = self._analyse(expression.alias, [expression])
             if found is None:  # Spark needs more than one row for it, or makes several of one
                 raise QueryError(f"{expression.text} is not an expression over single rows")
             self._keep(expression, found[0])
@@ -232,11 +255,32 @@ def _could_fail(text: str, analysis: Analysis) -> bool:
     return text_may_raise(without_names(text)) or casts_may_raise(analysis.analysed)
 
 
-def _shape(expression: Expression) -> str | None:
-    """Return an expression over `STREAM` without constants; None if they may matter."""
-    if expression.alias != f"`{STREAM}`" or _PATTERN.search(expression.text):
+def _shapes(expression: Expression) -> list[str]:
+    """Return under which texts an analysis for other constants may be kept."""
+    if expression.alias != f"`{STREAM}`":
+        return []
+    text = expression.text
+    harmless = None if _PATTERN.search(text) else without_constants(text)
+    shapes = [_HARMLESS + harmless] if harmless is not None else []
+    other = shape_without_free_constants(text)
+    return [*shapes, other] if other is not None else shapes
+
+
+def _shared_shape(expression: Expression, analysis: Analysis) -> str | None:
+    """Return under which of these texts an analysis holds; None if only as it is.
+
+    Constants of an expression that could fail are not shared if Spark casts one: the cast is what
+    may fail. Nor is a decimal type: it depends on the digits of constants.
+    """
+    shapes = _shapes(expression)
+    if shapes and shapes[0].startswith(_HARMLESS):
+        harmless = shapes.pop(0)
+        if not _could_fail(expression.text, analysis):
+            return harmless
+    if not shapes or "decimal" in analysis.data_type.simpleString():
         return None
-    return without_constants(expression.text)
+    texts = [constant[1:-1] for constant in CONSTANT.findall(expression.text) if constant[0] == "'"]
+    return None if any(f"cast({text} as " in analysis.analysed for text in texts) else shapes[0]
 
 
 def _items(plan: object, count: int) -> list[str] | None:

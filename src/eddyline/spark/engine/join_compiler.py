@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from pyspark.sql.types import DataType, StructType
 
@@ -72,7 +71,7 @@ class JoinCompiler:
         fields = tuple(_role_field(spec, streams, position) for position in range(len(streams)))
         bounds = tuple(bound for own in spec.bounds if (bound := self._bound(own, streams)))
         join = CompiledJoin(parts, equalities, windows_us, windows_rows, bounds, fields)
-        return replace(compiled, join=join)
+        return compiled.changed(join=join)
 
     def _equalities(
         self, spec: JoinSpec, streams: Sequence[StreamInfo]

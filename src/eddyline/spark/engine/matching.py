@@ -149,7 +149,9 @@ class Matcher:
         is_second_try = has_died = False
         while True:
             plan = self._plan(record, without={*outcome.failures, *outcome.alone})
-            outcome = replace(outcome, queries={**plan.queries, **outcome.queries})
+            earlier = outcome.queries  # in the first round there are none: nothing is copied
+            queries = {**plan.queries, **earlier} if earlier else plan.queries
+            outcome = replace(outcome, queries=queries)
             if not plan.queries:
                 if outcome.queries:
                     outcome = replace(outcome, note=TaskNote(eddy=EddyCounts(df.count())))
@@ -176,8 +178,9 @@ class Matcher:
     def _plan(self, record: BatchRecord, without: Collection[int]) -> BatchPlan:
         """Return the plan of a version of the catalogue, without some of its queries."""
         running = self._queries.running_at(record.version)
-        queries = [compiled for compiled in running if compiled.number not in without]
-        return self._planner.plan(queries, record.tables)
+        if without:
+            running = [compiled for compiled in running if compiled.number not in without]
+        return self._planner.plan(running, record.tables)
 
     def _run(
         self,

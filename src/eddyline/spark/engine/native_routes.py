@@ -82,7 +82,10 @@ def sole_conditions(
 
     """
     groups = []
-    for number, compiled in queries.items():
+    alone = {numbers[0] for numbers in users.values() if len(numbers) == 1}
+    for number, compiled in queries.items() if alone else ():
+        if number not in alone:
+            continue
         conditions = [key for key in compiled.query.required if users.get(key) == [number]]
         if conditions:
             group = NativeGroup.of(compiled, stream.number, conditions)

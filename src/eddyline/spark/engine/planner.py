@@ -22,6 +22,7 @@ from eddyline.ordering import Policy
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.crossing import CrossingPlanner
 from eddyline.spark.engine.native_routes import NativeGroup, NativeRoutes
+from eddyline.spark.engine.numbered import Numbered
 from eddyline.spark.engine.plans import EddyPlan, StreamPlan
 from eddyline.spark.engine.stream_history import StreamHistory
 from eddyline.spark.engine.stream_info import SOURCE, StreamInfo
@@ -95,7 +96,10 @@ class _PlanInput:
         return (
             self.table_versions == other.table_versions
             and self.routes_version == other.routes_version
-            and list(map(id, self.queries)) == list(map(id, other.queries))
+            and (
+                self.queries is other.queries
+                or list(map(id, self.queries)) == list(map(id, other.queries))
+            )
         )
 
 
@@ -140,7 +144,7 @@ class EddyPlanner:
         self.seed = seed
         self._version = 0
         self._last: tuple[_PlanInput, BatchPlan] | None = None
-        self._histories = [StreamHistory() for _ in streams]
+        self._histories = [StreamHistory(shared=CompiledQuery.shared) for _ in streams]
         self._learnt: dict[int, dict[str, LearntOperator]] = {}
         self._uses, self._renew_at = 0, 1
 
@@ -188,19 +192,19 @@ class EddyPlanner:
         groups: list[NativeGroup] = []
         functions: dict[tuple[int, str], str] = {}
         stored_columns: dict[int, list[str]] = {}
+        queries: Numbered[CompiledQuery] = Numbered()
         for stream, history in zip(self._streams, self._histories, strict=True):
-            queries = {
-                own.number: own
+            queries = Numbered(
+                (own.number, own)
                 for compiled in given.queries
                 for own in compiled.filters()
-                if own.query.stream == stream.name
-            }
-            shared = {number: compiled.shared() for number, compiled in queries.items()}
+                if own.outline.stream == stream.name
+            )
             crossing = self._crossings.plan(stream, queries, given.table_versions)
             stream_plans.append(
                 StreamPlan(
                     stream.domains(),
-                    history.advance(self._version, shared),
+                    history.advance(self._version, queries),
                     tuple(crossing.types),
                     crossing.values,
                     crossing.operators,
@@ -215,7 +219,7 @@ class EddyPlanner:
                 (stream.number, text): list(dict.fromkeys(map(owner, users)))
                 for text, users in crossing.evaluated.items()
             }
-            wanted = {n for c in queries.values() if c.is_stored for n in c.query.columns}
+            wanted = {n for c in queries.values() if c.is_stored for n in c.outline.columns}
             stored_columns[stream.number] = [c.name for c in stream.schema if c.name in wanted]
         eddy_plan = EddyPlan(
             self._run_id,
@@ -226,11 +230,13 @@ class EddyPlanner:
             self._session.binary_as_bytes,
             self.seed,
         )
+        is_all = len(queries) == len(given.queries) and all(q.join is None for q in given.queries)
+        by_number = queries if is_all else Numbered((own.number, own) for own in given.queries)
         return BatchPlan(
             make_udf(eddy_plan)(*arguments),
             stored_columns,
             evaluated,
-            {compiled.number: compiled for compiled in given.queries},
+            by_number,
             groups,
             functions,
             eddy_plan,

@@ -47,7 +47,7 @@ class QueryHistory:
     base_version
         Version of the plan that the base stands for.
     base
-        The queries at that version, by slot, pickled: most workers have them already.
+        The queries at that version, by slot, packed: most workers have them already.
     changes
         Later changes, oldest first.
 

@@ -15,6 +15,7 @@ from eddyline.spark.engine.checks import check_name, read_schema
 from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.compiler import QueryCompiler, needs_expressions
 from eddyline.spark.engine.folder import EngineFolder
+from eddyline.spark.engine.numbered import Numbered
 from eddyline.spark.engine.query_templates import QueryTemplates
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
@@ -64,9 +65,15 @@ class EngineQueries:
         self._registry = registry
         self._compiler = compiler
         self._settings = settings
-        self._compiled: dict[int, CompiledQuery] = {}
+        self._compiled: Numbered[CompiledQuery] = Numbered()
+        #: The queries that run, and what that depends on.
+        self._running: tuple[tuple[int, ...], tuple[CompiledQuery, ...]] | None = None
+        #: How often compiled queries were forgotten.
+        self._forgotten = 0
         self._sinks: dict[int, Callable[..., object]] = {}
-        self._named_here: set[str] = set()
+        #: Queries that were in the catalogue before are named here once a user gives them again.
+        self._first_new = folder.catalogue.largest_number + 1
+        self._given_again: Numbered[bool] = Numbered()
         self._templates: tuple[int, QueryTemplates | None] = (0, None)
 
     # --- queries come and go -----------------------------------------------------------------
@@ -101,9 +108,11 @@ class EngineQueries:
             for name, _, _ in new:  # another thread may have added it meanwhile
                 self._is_known(name, queries[name], kind_of(sink, name))
             for entry in self._catalogue.add_queries(new) if new else []:
-                compiled[entry.name].number = entry.number
+                compiled[entry.name].enter(entry)
                 self._compiled[entry.number] = compiled[entry.name]
-            self._named_here |= set(queries)
+            for name in queries:
+                if (number := self._catalogue.query(name).number) < self._first_new:
+                    self._given_again[number] = True
             if callable(sink):
                 for name in queries:
                     self._sinks[self._catalogue.query(name).number] = sink
@@ -113,7 +122,7 @@ class EngineQueries:
         """Drop a query; its name can be used again."""
         with self._catalogue.lock:
             entry = self._catalogue.drop_query(name)
-            self._named_here.discard(name)
+            self._given_again.pop(entry.number, None)
             self._sinks.pop(entry.number, None)
             self._compiled.pop(entry.number, None)
 
@@ -133,8 +142,9 @@ class EngineQueries:
         """
         with self._catalogue.lock:
             for number, compiled in list(self._compiled.items()):
-                if name in (*compiled.query.tables, *compiled.query.streams):
+                if name in (*compiled.outline.tables, *compiled.outline.streams):
                     del self._compiled[number]
+            self._forgotten += 1
 
     def check_users(self, change: SchemaChange) -> None:
         """Refuse a change of a stream's columns if a query, paused or not, uses what it loses."""
@@ -174,8 +184,8 @@ class EngineQueries:
         for entry in self._catalogue.named():
             compiled = self._compiled.get(entry.number)
             for part in compiled.filters() if compiled is not None else ():
-                for operator in part.shared().operators:
-                    key = (part.query.stream, self.display_text(operator))
+                for operator in part.outline.shared(0, is_stored=False).operators:
+                    key = (part.outline.stream, self.display_text(operator))
                     users.setdefault(key, []).append(entry.name)
         costs: dict[str, float] = collections.defaultdict(float)
         for key, names in users.items():
@@ -208,11 +218,21 @@ class EngineQueries:
 
     def results_of(self, compiled: CompiledQuery, parts: Sequence[ResultPart]) -> DataFrame:
         """Return the results of a query in some parts."""
-        stream = self._registry.stream_named(compiled.query.stream)
+        stream = self._registry.stream_named(compiled.outline.stream)
         return self._folder.results.results(compiled, stream, parts)
 
-    def running_at(self, version: int) -> list[CompiledQuery]:
-        """Return the queries that run at a version of the catalogue and are not paused."""
+    def running_at(self, version: int) -> Sequence[CompiledQuery]:
+        """Return the queries that run at a version of the catalogue and are not paused.
+
+        The same sequence again, as long as nothing changes.
+        """
+        key = (version, self._catalogue.version, self._forgotten)
+        known = self._running  # another thread may replace it
+        if known is None or known[0] != key:
+            known = self._running = key, tuple(self._find_running(version))
+        return known[1]
+
+    def _find_running(self, version: int) -> list[CompiledQuery]:
         running = []
         for entry in self._catalogue.running_at(version):
             try:
@@ -265,10 +285,10 @@ class EngineQueries:
         unchecked: list[int] = []
         failure: QueryError | None = None
         for entry in entries:
-            query = templates.fill(entry.text)
+            template = templates.find(entry.text)
             try:
-                if query is not None:
-                    one = CompiledQuery(entry.number, entry.name, query, entry.sink)
+                if template is not None:
+                    one = CompiledQuery.of(entry, template)
                 else:
                     one = self._compiler.read(
                         entry.number, entry.name, entry.text, entry.sink, templates.schemas
@@ -322,7 +342,7 @@ class EngineQueries:
 
     def readers_of(self, stream: str) -> list[str]:
         """Return the names of the active queries that read a stream."""
-        return [e.name for e in self._active() if stream in self.compiled(e).query.streams]
+        return [e.name for e in self._active() if stream in self.compiled(e).outline.streams]
 
     def refuse_if_used(self, what: str, name: str) -> None:
         """Refuse to remove a `stream`, `table` or `function` that a query names, paused or not."""
@@ -338,7 +358,7 @@ class EngineQueries:
         if name.lower() not in entry.text.lower():
             return False
         try:
-            query = self.compiled(entry).query
+            query = self.compiled(entry).outline
         except QueryError:  # such as one that calls a function which is not registered yet
             return True
         used = {"stream": query.streams, "table": query.tables, "function": query.functions}
@@ -346,7 +366,7 @@ class EngineQueries:
 
     def _active(self) -> list[QueryEntry]:
         with self._catalogue.lock:
-            entries = list(self._catalogue.queries.values())
+            entries = self._catalogue.queries.listed()
         return [entry for entry in entries if not entry.is_dropped and not entry.error]
 
     def _check_sink(self, entry: QueryEntry) -> None:
@@ -361,7 +381,8 @@ class EngineQueries:
         check_name(name, "query")
         if not self._catalogue.has(name):
             return False
-        if name in self._named_here:
+        number = self._catalogue.query(name).number
+        if number >= self._first_new or number in self._given_again:
             raise EngineError(f"query {name!r} exists already; drop it first, or choose a name")
         entry = self._catalogue.query(name)
         if entry.text != text or not is_same_kind(entry.sink, kind):

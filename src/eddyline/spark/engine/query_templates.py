@@ -11,20 +11,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from pyspark.sql.types import DataType
 from sqlglot import exp
 
 from eddyline.errors import QueryError
-from eddyline.operators.domain import Text
+from eddyline.fabric.shared.query import SharedQuery
+from eddyline.operators.domain import Text, Whole
 from eddyline.operators.value_set import ValueSet
+from eddyline.spark.engine.compiled_join import CompiledJoin
 from eddyline.sql.comparison import COMPARISON_SIGNS, ColumnTypes, to_values
 from eddyline.sql.placeholders import RESERVED
 from eddyline.sql.query import Query
 from eddyline.sql.schemas import Schemas
+from eddyline.sql.value_types import INTEGERS
 
 SHAPES_MAX = 1_000
-VALUE_SETS_MAX = 100_000
+VALUE_SETS_MAX = 200
 _HEAD = re.compile(r"SELECT (?:\*|\w+(?:, ?\w+)*) FROM \w+ WHERE ", re.ASCII | re.IGNORECASE)
 _AND = re.compile(r"( AND )", re.IGNORECASE)
 # Constants are plain: no escapes, no braces, no empty text, no exponents, at most 18 digits.
@@ -44,7 +48,7 @@ _PROBES = {
     "text": "zq{:02}qz",
 }
 _COMPARISONS_MAX = 20
-_STRINGS = Text()
+_STRINGS, _NUMBERS = Text(), Whole()
 _COMPARISONS = {sign: kind for kind, sign in COMPARISON_SIGNS.items()} | {"!=": exp.NEQ}
 _WITH_CONSTANTS = ("text", "accepts", "conditions", "where", "written", "understood")
 
@@ -102,14 +106,16 @@ class _Shape(NamedTuple):
         return "".join(pieces), probes
 
 
-@dataclass(frozen=True)
-class _Template:
+@dataclass(frozen=True, eq=False)
+class QueryTemplate:
     """A compiled query in which constants can be replaced.
 
     Parameters
     ----------
-    stream
-        The stream that its queries read.
+    templates
+        Knows the values that comparisons with constants accept.
+    outline
+        A query of this shape; others differ from it in their constants.
     fixed
         The fields of the query that do not depend on constants.
     written, understood
@@ -119,14 +125,22 @@ class _Template:
 
     """
 
-    stream: str
+    templates: QueryTemplates
+    outline: Query
     fixed: Mapping[str, Any]
     written: Sequence[str]
     understood: Sequence[str]
     conditions: Sequence[Sequence[str]]
+    #: As in `CompiledQuery`: its queries call no function and compute nothing in SELECT.
+    argument_types: ClassVar[Mapping[str, DataType]] = {}
+    select_may_fail: ClassVar[bool] = False
+    select_calls_python: ClassVar[bool] = False
+    join: ClassVar[CompiledJoin | None] = None
 
     @classmethod
-    def of(cls, query: Query, probes: Sequence[str]) -> _Template | None:
+    def of(
+        cls, templates: QueryTemplates, query: Query, probes: Sequence[str]
+    ) -> QueryTemplate | None:
         """Return the template of a query that was compiled from a probe, if it can be one."""
         written, understood = _cut(query.written, probes), _cut(query.understood, probes)
         if written is None or understood is None or len(query.conditions) != len(probes):
@@ -145,10 +159,20 @@ class _Template:
             for field in fields(query)
             if field.name not in _WITH_CONSTANTS
         }
-        return cls(query.stream, fixed, written, understood, conditions)
+        return cls(templates, query, fixed, written, understood, conditions)
+
+    def query_of(self, text: str) -> Query:
+        """Return the query that has a text of this shape."""
+        query = self.templates.fill_template(self, text)
+        assert query is not None  # else it had been compiled by itself
+        return query
+
+    def shared(self, number: int, text: str, is_stored: bool) -> SharedQuery:
+        """Return what an eddy shares of the query that has a text of this shape."""
+        return SharedQuery(number, self.templates.accepts(self, text) or {}, is_stored=is_stored)
 
     def fill(self, text: str, constants: Sequence[str], accepts: Mapping[str, ValueSet]) -> Query:
-        """Return the query with other constants."""
+        """Return the query with other constants, and the values that these accept."""
         pairs = zip(self.conditions, constants, strict=True)
         conditions = [constant.join(pieces) for pieces, constant in pairs]
         return Query(
@@ -192,18 +216,36 @@ class QueryTemplates:
             for name, types in schemas.streams.items()
         }
         self._compile_query = compile_query
-        self._templates: dict[tuple[str, ...], _Template | None] = {}
+        self._templates: dict[tuple[str, ...], QueryTemplate | None] = {}
         self._seen: set[tuple[str, ...]] = set()
         self._value_sets: dict[tuple[str, str, str, str], ValueSet | None] = {}
         self._types: dict[str, ColumnTypes] = {}
 
     def fill(self, text: str) -> Query | None:
         """Return what compiling a text would give; None if it has to be compiled."""
+        template = self.find(text)
+        return None if template is None else self.fill_template(template, text)
+
+    def find(self, text: str) -> QueryTemplate | None:
+        """Return the template that compiling a text could be spared with; None without one."""
         shape = _Shape.of(text)
         template = self._templates.get(shape.key) if shape is not None else None
         if shape is None or template is None:
             return None
-        return self._fill(template, text, shape.constants)
+        return None if self._accepts(template, shape.constants) is None else template
+
+    def fill_template(self, template: QueryTemplate, text: str) -> Query | None:
+        """Return the query of a template that has a text; None if only compiling it can tell."""
+        shape = _Shape.of(text)
+        accepts = None if shape is None else self._accepts(template, shape.constants)
+        if shape is None or accepts is None:
+            return None
+        return template.fill(text, [constant.text for constant in shape.constants], accepts)
+
+    def accepts(self, template: QueryTemplate, text: str) -> dict[str, ValueSet] | None:
+        """Return the values that the query of a template accepts, by column."""
+        shape = _Shape.of(text)
+        return None if shape is None else self._accepts(template, shape.constants)
 
     def learn(self, query: Query) -> None:
         """Take notice of a compiled query; the second of a shape makes the template."""
@@ -215,19 +257,22 @@ class QueryTemplates:
         elif len(self._seen) < SHAPES_MAX:
             self._seen.add(shape.key)
 
-    def _make_template(self, shape: _Shape, query: Query) -> _Template | None:
+    def _make_template(self, shape: _Shape, query: Query) -> QueryTemplate | None:
         """Return the template of a shape, if it gives a compiled query exactly."""
         text, probes = shape.probe()
         try:
-            template = _Template.of(self._compile_query(text), probes)
+            template = QueryTemplate.of(self, self._compile_query(text), probes)
         except QueryError:
             return None
-        if template is None or self._fill(template, query.text, shape.constants) != query:
+        if template is None or self.fill_template(template, query.text) != query:
             return None
         return template
 
-    def _fill(self, template: _Template, text: str, constants: Sequence[_Constant]) -> Query | None:
-        names, types = self._columns[template.stream], self.schemas.streams[template.stream]
+    def _accepts(
+        self, template: QueryTemplate, constants: Sequence[_Constant]
+    ) -> dict[str, ValueSet] | None:
+        stream = template.outline.stream
+        names, types = self._columns[stream], self.schemas.streams[stream]
         accepts: dict[str, ValueSet] = {}
         for constant in constants:
             name = names.get(constant.column.lower())
@@ -235,7 +280,7 @@ class QueryTemplates:
             if name is None or values is None:
                 return None
             accepts[name] = accepts[name] & values if name in accepts else values
-        return template.fill(text, [constant.text for constant in constants], accepts)
+        return accepts
 
     def _values(self, data_type: str, constant: _Constant) -> ValueSet | None:
         """Return the values that a comparison accepts; None if only Spark can tell."""
@@ -248,8 +293,12 @@ class QueryTemplates:
 
     def _make_values(self, data_type: str, constant: _Constant) -> ValueSet | None:
         sign = constant.sign.removesuffix("-")
+        plain_sign = "<>" if sign == "!=" else sign
         if constant.kind == "text" and data_type == "string":  # whatever the settings
-            return _STRINGS.compare("<>" if sign == "!=" else sign, constant.text)
+            return _STRINGS.compare(plain_sign, constant.text)
+        if constant.kind == "whole" and data_type in INTEGERS:
+            number = int(constant.text)
+            return _NUMBERS.compare(plain_sign, -number if constant.is_negative else number)
         is_text = constant.kind not in ("whole", "decimal")
         node: exp.Expression = exp.Literal(this=constant.text, is_string=is_text)
         if constant.is_negative:

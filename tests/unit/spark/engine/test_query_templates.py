@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from eddyline.errors import QueryError
+from eddyline.spark.engine.catalogue_entries import QueryEntry
+from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.query_templates import QueryTemplates
 from eddyline.sql.parse import parse
 from eddyline.sql.query import Query
@@ -174,3 +176,30 @@ def test_ten_thousand_comparisons_take_less_than_two_seconds() -> None:
     for n in range(10_000):
         compiler.query(f"SELECT * FROM s WHERE a > {n} AND b = 'x{n}'")
     assert time.process_time() - began < 2
+
+
+def test_what_a_compiled_query_makes_from_its_template_is_what_parsing_gives() -> None:
+    compiler = Compiler()
+    for n in range(2):
+        compiler.query(f"SELECT a FROM s WHERE a > {n} AND b = 'x{n}'")
+    text = "SELECT a FROM s WHERE a > 30 AND b = 'yes'"
+    template = compiler.templates.find(text)
+    assert template is not None
+    compiled = CompiledQuery.of(QueryEntry(7, "q", text, "count", [(3, None)]), template)
+    expected = parse(text, SCHEMAS)
+    assert compiled.query == expected
+    assert compiled.outline is template.outline
+    assert compiled.outline.accepts.keys() == expected.accepts.keys()
+    assert replace(compiled.outline, text=text).sources == expected.sources
+    own = CompiledQuery(7, "q", expected, "count")
+    assert compiled.shared() == own.shared() == expected.shared(7, is_stored=False)
+    for name in ("number", "name", "sink", "is_stored", "has_idle_window", "join"):
+        assert getattr(compiled, name) == getattr(own, name)
+
+
+def test_constants_that_no_value_set_can_hold_have_no_template() -> None:
+    compiler = Compiler()
+    for n in range(3):
+        compiler.query(f"SELECT a FROM s WHERE x > {n}")
+    assert compiler.templates.find("SELECT a FROM s WHERE x > 5") is not None
+    assert compiler.templates.find("SELECT a FROM s WHERE x > 16777217") is None

@@ -26,6 +26,7 @@ from eddyline.bench.mesh_routing import (
     BATCH_ROWS,
     EDDY_ROWS,
     SAMPLE_ROWS,
+    Step,
     counted_variants,
     evaluations_a_row,
     feed,
@@ -40,8 +41,9 @@ from eddyline.ordering.static import best_ordering
 from eddyline.testing.synthetic import INDEX_ENTRIES, probed_table
 
 PROBES = 120
+SKEWED = "skewed (Poisson)"
 PAPER = {
-    "skewed (Poisson)": {
+    SKEWED: {
         "single plan": "1.44",
         "eddy, row by row": "1.27",
         "eddy, batches of 100": "1.18",
@@ -64,7 +66,7 @@ def run(bench: Bench) -> None:
         parts["lab"] = lambda: mesh_classes.lab(bench, data)
     bench.run_parts(
         {
-            "skewed": lambda: _output_rate(bench, skewed_rows, "skewed (Poisson)"),
+            "skewed": lambda: _output_rate(bench, skewed_rows, SKEWED),
             "uniform": lambda: _output_rate(bench, uniform_rows, "uniform"),
             "overhead": lambda: _overhead(bench, skewed(rng, 2 * rows)),
             "columns": lambda: mesh_classes.by_two_columns(bench),
@@ -163,7 +165,8 @@ def _output_rate(bench: Bench, data: Data, about: str) -> None:
 
 def _evaluations(bench: Bench, data: Data, about: str) -> None:
     """Count what the systems need for the same rows, whatever their calls cost."""
-    counted = {name: evaluations_a_row(steps) for name, steps in counted_variants(data).items()}
+    made = {name: [Step(0, 0, 0), *steps] for name, steps in counted_variants(data).items()}
+    counted = {name: evaluations_a_row(iter(steps)) for name, steps in made.items()}
     for name, evaluations in counted.items():
         bench.add(
             f"fig 10: {about}: evaluations a row, {name}",
@@ -171,6 +174,9 @@ def _evaluations(bench: Bench, data: Data, about: str) -> None:
             "evaluations",
             f"{evaluations / counted['mesh']:.3f} times those of the mesh",
         )
+    if about == SKEWED:
+        of_one_stream = {name: [steps] for name, steps in made.items()}
+        mesh_classes.results_over_work(bench, f"fig 11 a: {about}", of_one_stream)
 
 
 def _overhead(bench: Bench, data: Data) -> None:

@@ -14,6 +14,7 @@ Nehme et al., Multi-route query processing and optimization, 2013, sections 2, 6
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -75,7 +76,6 @@ def lab(bench: Bench, folder: pathlib.Path) -> None:
             for name, steps in variants.items():
                 made.setdefault(name, []).append([Step(0, 0, 0), *steps])
             advance()
-    whole = min(_all_evaluations(own) for own in made.values())
     rows = sum(len(stream.passed) for stream in streams)
     for name, own in made.items():
         learning = sum(steps[-1].learning for steps in own)
@@ -83,13 +83,30 @@ def lab(bench: Bench, folder: pathlib.Path) -> None:
             f"fig 11 b: Lab data, {len(streams)} streams: evaluations a row, {name}",
             _all_evaluations(own) / rows,
             "evaluations",
-            f"{learning / rows:.3f} of them to learn; {rows:,} readings",
+            (f"{learning / rows:.3f} of them only to learn; " if learning else "")
+            + f"{rows:,} readings",
         )
+    results_over_work(bench, "fig 11 b: Lab data", made)
+
+
+def results_over_work(
+    bench: Bench, label: str, made: Mapping[str, Sequence[Sequence[Step]]]
+) -> None:
+    """Note the results that the same evaluations lead to (figure 11).
+
+    Parameters
+    ----------
+    bench, label
+        Where it goes, and what it is called.
+    made
+        For each system the steps of each stream.
+    """
+    whole = min(_all_evaluations(own) for own in made.values())
     for share in (0.25, 0.5, 1.0):
         results = {name: _results_after(own, share * whole) for name, own in made.items()}
         for rival in ("single plan", "eddy, row by row", "eddy, batches of 100"):
             bench.add(
-                f"fig 11 b: Lab data: results after {share:.0%} of the work, mesh / {rival}",
+                f"{label}: results after {share:.0%} of the work, mesh / {rival}",
                 results["mesh"] / max(results[rival], 1.0),
                 "x",
                 f"{results['mesh']:,.0f} results; work is counted in evaluations",
@@ -97,11 +114,11 @@ def lab(bench: Bench, folder: pathlib.Path) -> None:
             )
 
 
-def _all_evaluations(streams: list[list[Step]]) -> int:
+def _all_evaluations(streams: Sequence[Sequence[Step]]) -> int:
     return sum(steps[-1].evaluations for steps in streams)
 
 
-def _results_after(streams: list[list[Step]], evaluations: float) -> float:
+def _results_after(streams: Sequence[Sequence[Step]], evaluations: float) -> float:
     """Return the results after some evaluations, if all streams advance at the same pace."""
     shares = np.linspace(0.0, 1.0, 1_001)
     work, results = np.zeros_like(shares), np.zeros_like(shares)

@@ -11,17 +11,25 @@ Nehme et al., Multi-route query processing and optimization, 2013, sections 5.2 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 from eddyline.mesh.mesh import Route, Step
+
+#: The operators of an uncertain step that are left to choose from.
+Choices = tuple[int, ...]
+
+UNSEEN = (1.0, 0.5)  # rows taken and dropped by an operator that was not drawn yet
 
 
 class Wheel:
     """The lottery wheel of a class of rows: an operator that drops more per unit time wins more.
 
-    All operators start with equal chances. What each has done to rows of the class is kept as a
-    fading sum, so that the wheel follows the data. An operator is drawn with the probability that
-    it is the best, given what was seen (Thompson sampling), so draws become certain with evidence.
+    All operators start with equal chances. What each has done to rows of the class, when it was
+    drawn from the same choices, is kept as a fading sum, so that the wheel follows the data. An
+    operator is drawn with the probability that it is the best, given what was seen (Thompson
+    sampling), so draws become certain with evidence.
+
+    What an operator did after another of the choices does not count: of rows that the other has
+    left, a correlated one drops fewer, and whichever was drawn first would stay first.
 
     Parameters
     ----------
@@ -34,8 +42,8 @@ class Wheel:
     --------
     >>> wheel = Wheel(operators=2, seed=0)
     >>> for _ in range(5):
-    ...     wheel.feed_back(0, seen=100, dropped=90, cost_us=1.0)
-    ...     wheel.feed_back(1, seen=100, dropped=10, cost_us=1.0)
+    ...     wheel.feed_back((0, 1), 0, seen=100, dropped=90)
+    ...     wheel.feed_back((0, 1), 1, seen=100, dropped=10)
     >>> [wheel.draw((0, 1)) for _ in range(100)].count(0) > 90
     True
 
@@ -46,27 +54,33 @@ class Wheel:
 
     def __init__(self, operators: int, seed: int | None = None) -> None:
         self._rng = random.Random(seed)
-        self._seen = [1.0] * operators
-        self._dropped = [0.5] * operators
         self._cost_us = [1.0] * operators
+        # By choices and operator: rows that it took when it was drawn from them, and dropped.
+        self._counts: dict[tuple[Choices, int], tuple[float, float]] = {}
 
-    def draw(self, choices: Sequence[int]) -> int:
+    def draw(self, choices: Choices) -> int:
         """Return one of the operators by chance."""
         if self._rng.random() < self._FLOOR:
             return self._rng.choice(choices)
-        return max(choices, key=self._sampled_rate)
+        return max(choices, key=lambda operator: self._sampled_rate(choices, operator))
 
-    def _sampled_rate(self, operator: int) -> float:
+    def _sampled_rate(self, choices: Choices, operator: int) -> float:
         """Return a random draw of the drop rate per unit time, given the rows seen so far."""
-        seen = self._seen[operator]
-        rate = self._dropped[operator] / seen
+        seen, dropped = self._counts.get((choices, operator), UNSEEN)
+        rate = dropped / seen
         error = (max(rate * (1 - rate), 1 / (4 * seen)) / seen) ** 0.5
         return self._rng.gauss(rate, error) / self._cost_us[operator]
 
-    def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
-        """Tell the wheel what an operator did to rows it was chosen for."""
-        self._seen[operator] = self._FADE * self._seen[operator] + seen
-        self._dropped[operator] = self._FADE * self._dropped[operator] + dropped
+    def feed_back(self, choices: Choices, operator: int, seen: int, dropped: int) -> None:
+        """Tell the wheel what an operator did to rows it was drawn for, out of the choices."""
+        old_seen, old_dropped = self._counts.get((choices, operator), UNSEEN)
+        self._counts[choices, operator] = (
+            self._FADE * old_seen + seen,
+            self._FADE * old_dropped + dropped,
+        )
+
+    def set_cost(self, operator: int, cost_us: float) -> None:
+        """Tell the wheel what an operator costs a row, wherever it stands."""
         self._cost_us[operator] = max(cost_us, 1e-4)
 
 
@@ -87,6 +101,7 @@ class RToken:
     def __init__(self, route: Route, wheel: Wheel | None = None) -> None:
         self._stack: list[Step] = list(route[::-1])
         self._wheel = wheel
+        self._drawn_from: dict[int, Choices] = {}
 
     def __bool__(self) -> bool:
         return bool(self._stack)
@@ -105,10 +120,15 @@ class RToken:
             return top[0]
         assert self._wheel is not None, "an uncertain route needs a wheel"
         chosen = self._wheel.draw(top)
+        self._drawn_from[chosen] = top
         self._stack.append(tuple(operator for operator in top if operator != chosen))
         return chosen
 
     def feed_back(self, operator: int, seen: int, dropped: int, cost_us: float) -> None:
         """Pass on what the operator did, if the route has a lottery wheel."""
-        if self._wheel is not None:
-            self._wheel.feed_back(operator, seen, dropped, cost_us)
+        if self._wheel is None:
+            return
+        self._wheel.set_cost(operator, cost_us)
+        choices = self._drawn_from.get(operator)
+        if choices is not None:  # else its place was not drawn
+            self._wheel.feed_back(choices, operator, seen, dropped)

@@ -3,7 +3,8 @@
 A tuple binds the key columns of the roles that it has. Each role that is left would be probed with
 all columns that are bound; the SteM with the fewest candidates proposes its rows, and the others
 validate them, because they are later probed with the columns of those rows too. So a heavy key of
-one stream does not multiply with a heavy key of another, which a fixed spanning tree would allow.
+one stream does not multiply with a heavy key of another, which the fixed spanning tree of the paper
+would allow (`eddyline bench joins` counts both).
 
 Tuples are extended depth first and in slices, so memory is bounded by the number of roles and the
 size of a slice, whatever the number of results.

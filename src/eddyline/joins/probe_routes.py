@@ -212,7 +212,7 @@ class ProbeRoutes:
         """Put the result of a search on trial, if it differs from what is in use."""
         assert self._finder is not None
         tried = self._make(result.mesh)
-        if tried.words() == self._current.words():
+        if _are_alike(result.mesh, self.mesh):
             self._finder.pace.slow_down()
             return
         if result.mesh is None:
@@ -260,3 +260,10 @@ class ProbeRoutes:
     def _make(self, mesh: Mesh | None) -> ClassOrders:
         attributes = () if self._finder is None else self._finder.attributes
         return ClassOrders(mesh, self.default, attributes, self.names)
+
+
+def _are_alike(found: Mesh | None, in_use: Mesh | None) -> bool:
+    """Whether rows would take the same routes; words do not tell, as they leave values out."""
+    if found is None or in_use is None:
+        return found is in_use
+    return found.is_like(in_use)

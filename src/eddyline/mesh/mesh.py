@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
-from eddyline.mesh.tree import Tree
+from eddyline.mesh.tree import Node, Tree
 
 Step = int | tuple[int, ...]
 Route = tuple[Step, ...]
@@ -92,6 +92,32 @@ class Mesh:
     def classify(self, columns: Mapping[str, pa.Array]) -> IntArray:
         """Return the class of each row, -1 for rows with values that are not in the sample."""
         return self.tree.classify(columns)
+
+    def is_like(self, other: Mesh) -> bool:
+        """Whether rows take the same routes as in another mesh, whatever they are said to cost.
+
+        Examples
+        --------
+        >>> from eddyline.mesh.split import Split
+        >>> classes = RowClass((0, 1), 0.5, 2.0, 3.0), RowClass((1, 0), 0.5, 1.0, 1.0)
+        >>> mesh = Mesh(Tree(Node(0, Split("hour", at=6), Node(0), Node(1))), classes)
+        >>> later = Mesh(Tree(Node(1, Split("hour", at=6), Node(1), Node(0))), classes[::-1])
+        >>> mesh.is_like(later), mesh.is_like(Mesh(mesh.tree, classes[::-1]))
+        (True, False)
+
+        """
+        return self._decisions() == other._decisions()
+
+    def _decisions(self) -> tuple[object, ...]:
+        """Return what decides about the route of a row."""
+
+        def below(node: Node) -> tuple[object, ...]:
+            if node.split is None or node.left is None or node.right is None:
+                return self.classes[node.label].route
+            return (*node.split.meaning, below(node.left), below(node.right))
+
+        known = {name: frozenset(values) for name, values in self.tree.known.items()}
+        return (known, below(self.tree.root))
 
     def words(self, names: Sequence[str]) -> list[str]:
         """Return a line of text for each leaf of the tree: its rows, and the route they take."""

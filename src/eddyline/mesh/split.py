@@ -59,6 +59,12 @@ class Split:
         left: BoolArray = answer.to_numpy(zero_copy_only=False)
         return left
 
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What decides; the order of the values does not."""
+        values = None if self.values is None else frozenset(self.values)
+        return (self.attribute, self.at, values, self.null_left)
+
     def words(self, holds: bool) -> str:
         """Return the test, or its negation, as text for people.
 

@@ -17,8 +17,8 @@ class AGreedy(WindowPolicy):
     Dropped rows are profiled with a small probability: all filters are evaluated on them. A
     sliding window of these profile tuples gives every conditional drop rate that is needed, a
     matrix view over it shows a violation of the Greedy Invariant as soon as there is one, and
-    the correction re-reads only the positions that may change. In a stable environment the order
-    is within 4 times the optimum, and usually optimal.
+    the correction re-reads only the positions that may change. For the tuples of the window the
+    order is within 4 / alpha times the optimum, and usually close to it.
 
     Parameters
     ----------

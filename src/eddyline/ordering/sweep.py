@@ -18,7 +18,7 @@ class Sweep(ProfilingPolicy):
     A stage ends when the filter at j turns out to belong further forward, or when enough profile
     tuples have shown that it does not. A profiled row needs at most one extra evaluation (the
     filter at j), and the view is one diagonal and one column instead of a triangle. In a stable
-    environment Sweep converges to A-Greedy's order.
+    environment Sweep converges to an order that satisfies A-Greedy's invariant.
 
     Parameters
     ----------

@@ -10,8 +10,9 @@ import pytest
 
 from eddyline.bench import mesh, mesh_searches
 from eddyline.bench.harness import Bench, Result
+from eddyline.bench.mesh_classes import results_over_work
 from eddyline.bench.mesh_data import lab_streams, skewed, two_columns
-from eddyline.bench.mesh_routing import counted_variants, evaluations_a_row
+from eddyline.bench.mesh_routing import Step, counted_variants, evaluations_a_row
 
 
 def results_of(part: str, data: pathlib.Path | None = None) -> dict[str, Result]:
@@ -135,3 +136,18 @@ def test_a_partner_has_the_same_temperature_within_the_window_before() -> None:
     assert partners[3] == [False] * 5
     assert partners[4] == [False, True, True, False, False]  # the first was 80 s ago
     assert partners[5] == [False] * 5
+
+
+def test_results_are_compared_after_the_same_evaluations() -> None:
+    def steps(evaluations: int) -> list[Step]:
+        return [Step(rows, evaluations * rows, rows // 10) for rows in (0, 50, 100)]
+
+    bench = Bench("own")
+    eddies = {"eddy, row by row": [steps(3)], "eddy, batches of 100": [steps(1)]}
+    results_over_work(bench, "fig 0", {"mesh": [steps(1)], "single plan": [steps(2)], **eddies})
+    assert [(r.metric.split(": ")[1], r.value) for r in bench.results[3:6]] == [
+        ("results after 50% of the work, mesh / single plan", pytest.approx(2.0)),
+        ("results after 50% of the work, mesh / eddy, row by row", pytest.approx(3.0)),
+        ("results after 50% of the work, mesh / eddy, batches of 100", pytest.approx(1.0)),
+    ]
+    assert bench.results[3].baseline.startswith("5 results")

@@ -249,6 +249,31 @@ class TestUncertainRoutes:
             assert not token
         assert draws[100:].count(1) > draws[100:].count(2) > draws[100:].count(0)
 
+    @pytest.mark.parametrize("seed", range(8))
+    def test_the_wheel_finds_the_better_of_correlated_operators(self, seed):
+        """Of 100 rows, 0 drops 50 and 1 drops 60; after the other, each drops few."""
+        dropped = {(0,): 50, (1,): 60, (0, 1): 15, (1, 0): 5}
+        wheel, draws = Wheel(2, seed), []
+        for _ in range(150):
+            token = RToken(((0, 1),), wheel)
+            first = token.pop()
+            token.feed_back(first, 10_000, 100 * dropped[(first,)], 1.0)
+            left = 100 - dropped[(first,)]
+            second = token.pop()
+            token.feed_back(second, 100 * left, 100 * dropped[first, second], 1.0)
+            draws.append(first)
+        assert draws[50:].count(1) > 90
+
+    def test_the_wheel_counts_costs_wherever_an_operator_stands(self):
+        wheel, draws = Wheel(2, seed=0), []
+        for _ in range(100):
+            token = RToken(((0, 1),), wheel)
+            draws.append(token.pop())
+            token.feed_back(draws[-1], 10_000, 5_000, [1.0, 100.0][draws[-1]])
+            last = token.pop()
+            token.feed_back(last, 5_000, 2_500, [1.0, 100.0][last])
+        assert draws[1:].count(0) > 90
+
 
 class TestContent:
     def test_the_right_attribute_is_found(self):
@@ -341,8 +366,8 @@ class TestWhatLearningMustNotBreak:
     def test_a_wheel_that_never_drops_anything(self):
         wheel = Wheel(2, seed=0)
         for _ in range(10_000):
-            wheel.feed_back(0, 4_096, 0, 1.0)
-            wheel.feed_back(1, 4_096, 0, 1.0)
+            wheel.feed_back((0, 1), 0, 4_096, 0)
+            wheel.feed_back((0, 1), 1, 4_096, 0)
         assert wheel.draw((0, 1)) in (0, 1)
 
     def test_the_written_order_is_estimated_right_when_batches_have_one_class_each(self):

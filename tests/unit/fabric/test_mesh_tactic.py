@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 
@@ -9,10 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.fabric.tactics.classes import UNCLASSIFIED, ClassesInUse
+from eddyline.fabric import Router
+from eddyline.fabric.operator_array import OperatorArray, RouteTrace
+from eddyline.fabric.tactics.classes import ALL_CLASSES, UNCLASSIFIED, ClassesInUse
+from eddyline.fabric.tactics.mesh import MeshTactic
+from eddyline.fabric.totals import Totals
 from eddyline.fabric.trials import split
-from eddyline.journal.events import TrialEnded
-from eddyline.mesh import Mesh, MeshOptions, RowClass
+from eddyline.journal.events import ClassesConfirmed, ClassesFound, DriftDetected, TrialEnded
+from eddyline.mesh import Mesh, MeshOptions, RowClass, SearchResult, TrainingSet
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node, Tree
 from eddyline.operators import Batch, ColumnReader
@@ -171,3 +176,121 @@ class TestTrialsDecide:
 def test_the_first_search_is_the_first() -> None:
     search = make_router("mesh").segments[0].tactic.class_search
     assert (search.searches, search.searched_rows, len(search)) == (0, 0, 0)
+
+
+class TestPromises:
+    """Classes in use are watched, and doubted as soon as their rows show that they have changed."""
+
+    KINDS = 8
+
+    def classes(self) -> tuple[ClassesInUse, OperatorArray]:
+        tree = Tree(Node(0), {"kind": tuple(range(self.KINDS))})
+        mesh = Mesh(tree, (RowClass((0, 1), 1 / 8, 1.5, 2.0, (1.0, 0.5)),) * self.KINDS)
+        operators = make_router("mesh").operators[:2]
+        array = OperatorArray(operators, 0, Totals(2), (1.0, 1.0))
+        return ClassesInUse(mesh, {"kind": 0}, 2, 0), array
+
+    def chunks_to_alarm(self, factors: list[float]) -> tuple[int, DriftDetected | None]:
+        """Return after how many chunks of 300 rows a class there is an alarm, and the alarm."""
+        classes, array = self.classes()
+        for chunk in range(1, 30):
+            classes.begin_chunk()
+            for label, factor in enumerate(factors):
+                seen = (np.array([[300, 150], [150, 0]]) * factor).astype(int)
+                classes.count(label, RouteTrace(None, 300, [], None, seen, np.zeros(2)))
+            drift = classes.broken_promise(array)
+            if drift is not None:
+                return chunk, drift
+        return 30, None
+
+    def test_many_classes_that_change_at_once_are_noticed_together(self) -> None:
+        # Twice what was promised: 0.8 too much for 2,400 rows a chunk, against 4,096.
+        chunks, drift = self.chunks_to_alarm([2.0] * self.KINDS)
+        assert chunks == 3
+        assert drift.row_class == ALL_CLASSES
+        assert (drift.expected_us, drift.measured_us) == (1.5, 3.0)
+
+    def test_a_class_that_changes_alone_is_named(self) -> None:
+        chunks, drift = self.chunks_to_alarm([2.0, *[0.9] * (self.KINDS - 1)])
+        assert chunks == 18  # 0.8 too much for 300 rows a chunk
+        assert drift.row_class == "class all rows -> p0, p1"
+
+    def test_classes_that_make_up_for_each_other_keep_the_promise(self) -> None:
+        assert self.chunks_to_alarm([1.3, 0.7] * 4) == (30, None)
+
+
+class TestSearchesWhileClassesAreInUse:
+    SEARCH = SearchResult(None, 5, 0.01, "plateau", 1.0, 0.1, 2.0)
+
+    def tactic(self) -> tuple[Router, MeshTactic]:
+        router = make_router("mesh", budget=0.0)
+        tactic = router.segments[0].tactic
+        tactic.class_search.attributes = {"kind": OPERATORS + 1}
+        tactic._schedule.allows = lambda search: False  # no search but this one
+        tactic._adopt(self.mesh())
+        route_all(router, make_data(0, 5_000)[0])
+        return router, tactic
+
+    def mesh(self, visits: float = 0.4, first: int = 0) -> Mesh:
+        tree = Tree(
+            Node(
+                0,
+                Split("kind", values=("k1",)),
+                Node(1),
+                Node(2, Split("kind", values=("k2",)), Node(2), Node(0)),
+            )
+        )
+        routes = [(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1)]
+        routes = routes[first:] + routes[:first]
+        return Mesh(tree, tuple(RowClass(r, 1 / 3, 12.0, 20.0, (visits,) * 4) for r in routes))
+
+    def search_finds(self, tactic: MeshTactic, mesh: Mesh) -> None:
+        tactic.class_search.training_set = lambda cost_us: TrainingSet({}, np.zeros((9, 4)), [1])
+        found = dataclasses.replace(self.SEARCH, mesh=mesh)
+        tactic.class_search.search = lambda *given: found
+        tactic._search(1.0)
+
+    def test_what_is_in_use_is_not_tried_again(self) -> None:
+        router, tactic = self.tactic()
+        in_use = tactic.mesh
+        self.search_finds(tactic, self.mesh(visits=0.35))
+        assert tactic._trial is None
+        assert tactic.mesh is in_use
+        assert len(router.journal.of(ClassesConfirmed)) == 1
+        assert not router.journal.of(ClassesFound)
+
+    def test_other_routes_are_tried(self) -> None:
+        router, tactic = self.tactic()
+        self.search_finds(tactic, self.mesh(first=1))
+        assert tactic._trial is not None
+        assert router.journal.of(ClassesFound)
+
+    def test_the_same_routes_promise_something_else_once_rows_have_changed(self) -> None:
+        _, tactic = self.tactic()
+        tactic._is_promise_broken = True
+        again = self.mesh(visits=0.35)
+        self.search_finds(tactic, again)
+        assert tactic._trial is None
+        assert tactic.mesh is again
+        assert not tactic._is_promise_broken
+
+    def test_rows_that_change_end_a_trial(self) -> None:
+        router, tactic = self.tactic()
+        self.search_finds(tactic, self.mesh(first=1))
+        columns, passed = make_data(1, 30_000, offset=3)  # every class on the worst of its routes
+        split_rows = split.SIDE_ROWS
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(split, "SIDE_ROWS", 100 * split_rows)
+            assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+        assert [r.event.verdict for r in router.journal.of(TrialEnded)][-1] == "interrupted"
+        assert len(router.journal.of(DriftDetected)) == 1  # not again while a search is awaited
+        assert tactic._schedule.is_urgent
+
+    def test_rows_that_change_end_the_pause_after_reverted_trials(self) -> None:
+        router, tactic = self.tactic()
+        schedule = tactic._schedule
+        schedule.note_trial(is_kept=False)
+        assert schedule._paused_until_rows > router.totals.rows + 30_000
+        route_all(router, make_data(1, 30_000, offset=3)[0])
+        assert router.journal.of(DriftDetected)
+        assert schedule._paused_until_rows == 0

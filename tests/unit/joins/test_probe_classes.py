@@ -338,6 +338,25 @@ def test_the_classes_in_use_are_not_tried_again(given_mesh: type[GivenFinder]) -
     assert not of(join.take_events(), ProbeClassesFound)
 
 
+def many_kinds(values: tuple[int, ...]) -> Mesh:
+    """Send rows of some kinds along one route; words show six of them."""
+    tree = Tree(Node(0, Split("kind", values=values), Node(0), Node(1)))
+    return Mesh(tree, tuple(RowClass(route, 1 / 2, 1.0, 2.0) for route in ((0, 1, 2), (2, 1, 0))))
+
+
+def test_classes_that_only_read_like_those_in_use_are_tried(given_mesh: type[GivenFinder]) -> None:
+    join = adopted(given_mesh)
+    routes = join.routes()[ROOT]
+    in_use, found = many_kinds((0, 10, 11, 12, 13, 14, 15)), many_kinds((0, 10, 11, 12, 13, 14, 2))
+    routes._current = routes._make(in_use)
+    assert routes._make(found).words() == routes._current.words()
+    finder = routes._finder
+    assert isinstance(finder, GivenFinder)
+    finder.left, finder.result = 1, found  # type: ignore[misc]
+    join.run({3: root_run(np.random.default_rng(5), 12_000, SKEWED)}, discard)
+    assert of(join.take_events(), ProbeClassesFound)
+
+
 def test_the_order_of_a_class_follows_its_rows(given_mesh: type[GivenFinder]) -> None:
     join = adopted(given_mesh)
     turned = SKEWED[:, [1, 2, 0]]  # every kind is now dropped by another SteM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.neighbours import random_neighbour, renumbered
 from eddyline.mesh.optimal import optimal, partitions
 from eddyline.mesh.search import search_solution
+from eddyline.mesh.split import Split
 from eddyline.mesh.starts import STARTS
 from eddyline.mesh.stop import Stop
 from eddyline.mesh.tree import Node, Tree, grow_tree
@@ -86,6 +88,18 @@ def test_a_saving_within_the_noise_of_the_held_back_rows_is_refused() -> None:
     just_less, just_more = asked - 1e-6, asked + 1e-6
     assert find_mesh(training, MeshOptions(gain_min=just_less), seed=0).mesh is not None
     assert find_mesh(training, MeshOptions(gain_min=just_more), seed=0).mesh is None
+
+
+def test_tests_of_the_classifier_count_against_a_mesh() -> None:
+    """A search that finds dear tests worth while on its own rows is judged with their cost."""
+    training = make_training(5, rows=600)
+    free = find_mesh(training, MeshOptions(overheads=Overheads(0.0, 0.0)), seed=0)
+    dear = find_mesh(training, MeshOptions(overheads=Overheads(0.1, 0.0)), seed=0)
+    assert free.mesh is not None
+    assert free.mesh.tree.attributes == ["kind"]
+    # Between one and four tests a row.
+    assert 0.1 <= free.saving_us - dear.saving_us <= 0.4
+    assert dear.single_us == free.single_us
 
 
 # --- simulated annealing ---------------------------------------------------------------------
@@ -296,6 +310,29 @@ def test_opt_qm_keeps_to_its_time() -> None:
     assert search_solution(training, hurried, rng())[2].reason == "time"
 
 
+@pytest.mark.parametrize("search", ["ii", "sa", "opt"])
+def test_the_limit_of_time_is_for_the_whole_search(search: str) -> None:
+    training = make_training(5, rows=1_500, kinds=12)
+    endless = MeshOptions(
+        search=search,
+        tuples_max=12,
+        iterations_max=10**9,
+        plateau_max=None,
+        seconds_max=0.5,
+        overheads=Overheads(0.0, 0.0),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(annealing, "COOLING", 1.0)  # never frozen
+        began = time.perf_counter()
+        found = find_mesh(training, endless, seed=0)
+        elapsed_s = time.perf_counter() - began
+    assert found.mesh is not None  # both searches were made
+    assert found.seconds <= elapsed_s < 0.9  # 1 s if each search had all of it
+    if search != "opt":  # which is soon through with few partitions
+        assert found.stopped == "time"
+        assert found.seconds > 0.4
+
+
 def test_opt_qm_with_time_sees_all_partitions() -> None:
     stop = Stop(seconds_max=600.0)
     problem = make_problem(1, tuples=5)
@@ -346,6 +383,9 @@ def test_the_papers_parameters() -> None:
     )
     assert (third.search, third.start, third.tuples_max) == ("sa", "content", 100)
     assert first.ruster_rows_min == third.ruster_rows_min == 100
+    for options in (first, third):
+        assert options.plateau_max is options.seconds_max is options.planning_s_max is None
+        assert options.overheads is None
     with pytest.raises(EddylineError, match="Tables 1 and 3"):
         MeshOptions.paper(table=2)  # type: ignore[arg-type]
 
@@ -392,6 +432,31 @@ def test_a_settled_mesh_has_the_operators_of_uncertain_steps_in_the_order_found(
     assert [own.route for own in mesh.settled().classes] == [(2, 1, 0), (0, 1, 2)]
     assert mesh.uncertain_words(["a", "b", "c"]) == ["b|a"]
     assert mesh.settled().uncertain_words(["a", "b", "c"]) == []
+
+
+def by_kind(values: tuple[str, ...], routes_of: list[tuple[int, ...]], us: float = 1.0) -> Mesh:
+    """Send rows of some kinds along the first route, all others along the second."""
+    tree = Tree(
+        Node(0, Split("kind", values=values), Node(0), Node(1)), {"kind": tuple("abcdefghij")}
+    )
+    return Mesh(tree, tuple(RowClass(route, 0.5, us, 2.0) for route in routes_of))
+
+
+def test_meshes_are_alike_by_what_they_do_not_by_who_they_are_or_what_they_promise() -> None:
+    forth, back = (0, 1), (1, 0)
+    mesh = by_kind(("a", "b"), [forth, back])
+    assert mesh.is_like(by_kind(("b", "a"), [forth, back], us=9.0))
+    assert not mesh.is_like(by_kind(("a", "b"), [back, forth]))
+    assert not mesh.is_like(by_kind(("a", "c"), [forth, back]))
+    assert not mesh.is_like(by_kind(("a", "b"), [((0, 1),), back]))  # type: ignore[list-item]
+
+
+def test_meshes_that_read_alike_may_differ() -> None:
+    """Words name six values; what is behind "..." decides too."""
+    one = by_kind(tuple("abcdefg"), [(0, 1), (1, 0)])
+    other = by_kind(tuple("abcdefh"), [(0, 1), (1, 0)])
+    assert one.words(["p", "q"])[0] == other.words(["p", "q"])[0]
+    assert not one.is_like(other)
 
 
 # --- routes ----------------------------------------------------------------------------------

@@ -85,3 +85,57 @@ def test_in_a_router_that_profiles_some_rows_only(make, seed: int) -> None:
     for _ in range(100):
         router.route(to_columns(~drops[rng.integers(len(drops), size=2_000)]), 2_000)
     assert ordering_cost(router.segments[0].order, drops, cost_us) <= bound_us
+
+
+# --- how near to the bound ------------------------------------------------------------------------
+
+
+def tight_instance(alpha: float, tallest: int = 1_000) -> tuple[np.ndarray, list[int], list[int]]:
+    """Return drops, an order that satisfies the invariant though it is bad, and a good one.
+
+    The good filters drop disjoint columns of tuples, the i-th of them tallest / i**2. Each of the
+    bad ones drops a little more than alpha times the tallest column that is left, from the top of
+    all columns. With ever more columns the costs tend to a ratio of 4 / alpha.
+    """
+    heights = np.array([tallest // i**2 for i in range(1, int(tallest**0.5) + 1)])
+    column = np.repeat(np.arange(len(heights)), heights)
+    level = np.concatenate([np.arange(height) for height in heights])
+    left, bad = np.ones(len(column), dtype=bool), []
+    while left.any():
+        wanted = int(alpha * np.bincount(column[left]).max()) + 1
+        by_level = np.flatnonzero(left)[np.argsort(-level[left], kind="stable")]
+        taken = np.zeros(len(column), dtype=bool)
+        taken[by_level[:wanted]] = True
+        bad.append(taken)
+        left &= ~taken
+    good = np.eye(len(heights), dtype=bool)[column].T
+    drops = np.concatenate([bad, good]).T
+    numbers = list(range(drops.shape[1]))
+    return drops, numbers, [*numbers[len(bad) :], *numbers[: len(bad)]]
+
+
+@pytest.mark.parametrize(("alpha", "ratio_min"), [(1.0, 1.8), (0.9, 2.2), (0.5, 3.9)])
+def test_an_order_near_the_bound_is_kept_and_is_within_it(alpha: float, ratio_min: float) -> None:
+    drops, bad, good = tight_instance(alpha)
+    cost_us = np.ones(len(bad))
+    good_us = ordering_cost(good, drops, cost_us)  # no less than the optimum
+    policy = AGreedy.paper(profile_probability=1.0)
+    policy.alpha, policy.window_tuples, policy.tuples_min = alpha, len(drops), len(drops)
+    policy.start(len(bad), bad)
+    seen = np.full(len(bad), len(drops))
+    for _ in range(3):
+        evidence = Evidence(len(drops), policy.order, seen, seen, cost_us, drops)
+        assert policy.learn(evidence) is None
+    kept_us = ordering_cost(policy.order, drops, cost_us)
+    assert ratio_min * good_us < kept_us <= 4 / alpha * good_us
+
+
+def test_an_order_that_a_smaller_alpha_keeps_is_corrected_by_a_larger_one() -> None:
+    drops, bad, _ = tight_instance(0.5)
+    cost_us, seen = np.ones(len(bad)), np.full(len(bad), len(drops))
+    policy = AGreedy.paper(profile_probability=1.0)
+    policy.alpha, policy.window_tuples, policy.tuples_min = 1.0, len(drops), len(drops)
+    policy.start(len(bad), bad)
+    before_us = ordering_cost(bad, drops, cost_us)
+    assert policy.learn(Evidence(len(drops), policy.order, seen, seen, cost_us, drops)) is not None
+    assert ordering_cost(policy.order, drops, cost_us) < before_us / 2

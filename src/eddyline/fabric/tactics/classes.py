@@ -19,6 +19,7 @@ RUSTER_ROWS_MIN = 100
 UNCLASSIFIED = -1
 UNCLASSIFIED_SHARE_MAX = 0.1
 UNKNOWN_VALUES = "too many rows have values that no class was learnt from"
+ALL_CLASSES = "all classes together"
 
 
 class ClassesInUse:
@@ -59,6 +60,8 @@ class ClassesInUse:
         self._seed = seed
         self._wheels: dict[int, Wheel] = {}
         self._detectors = [CusumDetector() for _ in range(classes)]
+        # Where all classes change at once, each of many would need long to show it by itself.
+        self._common_detector = CusumDetector()
         self._unclassified_detector = CusumDetector()
         self._visits: list[FloatArray] = (
             [] if mesh is None else [np.array(own.visits) for own in mesh.classes]
@@ -131,6 +134,11 @@ class ClassesInUse:
         self.seen[label] += trace.seen
         self._chunk.append((label, trace))
 
+    def count_others(self, trace: RouteTrace) -> None:
+        """Count the rows of a ruster that was not grouped here, as of the default route."""
+        self.rows[UNCLASSIFIED] += trace.entered_count
+        self.seen[UNCLASSIFIED] += trace.seen
+
     def broken_promise(self, array: OperatorArray) -> DriftDetected | None:
         """Return the drift if rows cost clearly more than the mesh promised, or are of no class."""
         rows = sum(trace.entered_count for _, trace in self._chunk)
@@ -140,27 +148,35 @@ class ClassesInUse:
             if self._unclassified_detector.detected:
                 return DriftDetected(row_class=UNKNOWN_VALUES)
         cost_us = array.cost_us()
+        totals = np.zeros(3)
         for label, trace in self._chunk:
             if label == UNCLASSIFIED or trace.entered_count == 0:
                 continue
-            expected_us = float(self._visits[label] @ cost_us)
-            measured_us = float(trace.seen @ cost_us) / trace.entered_count
-            if expected_us <= 0:
-                continue
-            detector = self._detectors[label]
-            detector.update(measured_us / expected_us - 1.0, weight=trace.entered_count)
-            if detector.detected:
-                return DriftDetected(
-                    row_class=self._words(label, array),
-                    expected_us=round(expected_us, 4),
-                    measured_us=round(measured_us, 4),
-                )
-        return None
+            own = np.array([float(self._visits[label] @ cost_us), float(trace.seen @ cost_us), 1])
+            own[[0, 2]] *= trace.entered_count
+            totals += own
+            if self._breaks(self._detectors[label], own):
+                return _drift(self._words(label, array), own)
+        return _drift(ALL_CLASSES, totals) if self._breaks(self._common_detector, totals) else None
+
+    @staticmethod
+    def _breaks(detector: CusumDetector, sums: FloatArray) -> bool:
+        """Whether rows have cost more than expected for too long: sums of both, and of rows."""
+        expected_us, measured_us, rows = sums.tolist()
+        if expected_us <= 0:
+            return False
+        detector.update(measured_us / expected_us - 1.0, weight=rows)
+        return detector.detected
 
     def _words(self, label: int, array: OperatorArray) -> str:
         assert self.mesh is not None
         words = route_words_of(self.mesh, array, ())
-        return words[[leaf for leaf, _ in self.mesh.tree.paths()].index(label)]
+        return f"class {words[[leaf for leaf, _ in self.mesh.tree.paths()].index(label)]}"
+
+
+def _drift(row_class: str, sums: FloatArray) -> DriftDetected:
+    expected_us, measured_us = (sums[:2] / sums[2]).round(4).tolist()
+    return DriftDetected(row_class=row_class, expected_us=expected_us, measured_us=measured_us)
 
 
 def route_words_of(mesh: Mesh | None, array: OperatorArray, default: tuple[int, ...]) -> Names:

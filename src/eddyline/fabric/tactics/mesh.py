@@ -30,6 +30,7 @@ from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
 from eddyline.fabric.trials import SplitTrial
 from eddyline.journal.events import (
+    ClassesConfirmed,
     ClassesDoubted,
     ClassesDropped,
     ClassesFound,
@@ -105,6 +106,7 @@ class MeshTactic:
         self._trial: SplitTrial | None = None
         self._tried = self.classes
         self._schedule = SearchSchedule(context)
+        self._is_promise_broken = False
         self._default_trace: RouteTrace | None = None
         self._took_single_order = True
 
@@ -166,7 +168,7 @@ class MeshTactic:
             self.classes.count(label, trace)
             self._default_trace = trace if self._trial is not None else None
         else:
-            self.classes.count(UNCLASSIFIED, trace)
+            self.classes.count_others(trace)
         if self._trial is not None:
             self._trial.add(ruster.side, trace.entered_count, trace.seen)
 
@@ -194,14 +196,17 @@ class MeshTactic:
         """Improve the default route, end trials, watch the classes, search for new ones."""
         self.class_search.add(batch, profile.rows, profile.drops)
         self.default.learn_order(outcome, profile, is_for_all=self._is_single_order)
+        drift = None
+        if self.mesh is not None and not self._is_promise_broken:
+            drift = self.classes.broken_promise(self._array)
         if self._trial is not None and self._trial.is_over:
             self._decide(self._trial)
-        elif self._trial is None and self.mesh is not None and not self._schedule.is_urgent:
-            drift = self.classes.broken_promise(self._array)
-            if drift is not None:
-                self.default.forget(drift)
-                self._discard_rows()
-                self._schedule.is_urgent = True  # the mesh stays in use until the next search
+        if drift is not None:
+            self.default.forget(drift)
+            self._discard_rows()
+            # The mesh stays in use until something better has won its trial.
+            self._is_promise_broken = True
+            self._schedule.note_drift()
         if self._trial is None and self._schedule.allows(self.class_search):
             self._search(SEARCH_SECONDS_MAX)
 
@@ -220,11 +225,16 @@ class MeshTactic:
             # Rows that cannot be learnt from must not stop the query.
             self._context.write(ClassSearchFailed(reason=f"{type(error).__name__}: {error}"))
             self.class_search.clear()
+            self._is_promise_broken = False
             return
         self._schedule.end()
         rejected = dict(self.class_search.rejected)
         numbers: dict[str, Any] = {"rows": training.rows, **result.numbers(), "rejected": rejected}
-        if result.mesh is not None:
+        if result.mesh is not None and self.mesh is not None and result.mesh.is_like(self.mesh):
+            self._context.write(ClassesConfirmed(**numbers))
+            if self._is_promise_broken:  # the same routes, but rows cost something else now
+                self._adopt(result.mesh)
+        elif result.mesh is not None:
             classes = route_words_of(result.mesh, self._array, self.order)
             self._context.write(ClassesFound(classes=classes, **numbers))
             self._start_trial(result.mesh)
@@ -254,11 +264,13 @@ class MeshTactic:
         if self._trial is not None:
             self._context.write(self._trial.ended(verdict, self._array.cost_us()))
         self._trial, self._tried = None, self.classes
+        self._is_promise_broken = False
 
     def _adopt(self, mesh: Mesh | None) -> None:
         """Route by a mesh from now on, or by one order."""
         self.default.end_trial("interrupted")
         self.classes = self._tried = self._classes_of(mesh)
+        self._is_promise_broken = False
         self.default.reset_drift()
 
     def _classes_of(self, mesh: Mesh | None) -> ClassesInUse:

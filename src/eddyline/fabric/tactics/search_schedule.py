@@ -40,6 +40,11 @@ class SearchSchedule:
         self._paused_until_rows = 0
         self._began = 0.0
 
+    def note_drift(self) -> None:
+        """Ask for a search soon; trials of what was found among other rows say nothing any more."""
+        self.is_urgent = True
+        self._paused_until_rows = 0
+
     def add_useful(self, useful_us: float) -> None:
         """Add useful work, which deferrable searches are measured against."""
         self._useful_us += useful_us

@@ -19,6 +19,7 @@ from eddyline.journal.events.event import (
 from eddyline.journal.events.filters import (
     AttributesScreened,
     BudgetExhausted,
+    ClassesConfirmed,
     ClassesDoubted,
     ClassesDropped,
     ClassesFound,
@@ -58,6 +59,7 @@ __all__ = [
     "CatalogueRepaired",
     "ClassProbeOrderChanged",
     "ClassSearchFailed",
+    "ClassesConfirmed",
     "ClassesDoubted",
     "ClassesDropped",
     "ClassesFound",

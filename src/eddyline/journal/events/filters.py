@@ -54,7 +54,7 @@ class DriftDetected(Event):
             where = f" ({self.row_class})" if self.row_class else ""
             return f"the rows changed{where}; learning again"
         return (
-            f"the rows of class {self.row_class} changed "
+            f"the rows of {self.row_class} changed "
             f"({self.expected_us:.2f} µs a row expected, {self.measured_us:.2f} measured); "
             f"learning again"
         )
@@ -253,6 +253,15 @@ class ClassesFound(_ClassSearch):
         fixed = f"; order fixed where it made no difference: {', '.join(self.settled)}"
         classes = " | ".join(self.classes) + (fixed if self.settled else "")
         return f"found classes: {classes}  {self._numbers()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassesConfirmed(_ClassSearch):
+    """A search found the classes that are in use; there is nothing to try."""
+
+    def sentence(self) -> str:
+        """Return the event as one line for people."""
+        return f"the classes in use were found again  {self._numbers()}"
 
 
 @dataclass(frozen=True, kw_only=True)

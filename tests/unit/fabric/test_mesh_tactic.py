@@ -16,7 +16,13 @@ from eddyline.fabric.tactics.classes import ALL_CLASSES, UNCLASSIFIED, ClassesIn
 from eddyline.fabric.tactics.mesh import MeshTactic
 from eddyline.fabric.totals import Totals
 from eddyline.fabric.trials import split
-from eddyline.journal.events import ClassesConfirmed, ClassesFound, DriftDetected, TrialEnded
+from eddyline.journal.events import (
+    ClassesConfirmed,
+    ClassesDropped,
+    ClassesFound,
+    DriftDetected,
+    TrialEnded,
+)
 from eddyline.mesh import Mesh, MeshOptions, RowClass, SearchResult, TrainingSet
 from eddyline.mesh.split import Split
 from eddyline.mesh.tree import Node, Tree
@@ -217,6 +223,30 @@ class TestPromises:
 
     def test_classes_that_make_up_for_each_other_keep_the_promise(self) -> None:
         assert self.chunks_to_alarm([1.3, 0.7] * 4) == (30, None)
+
+
+def test_rows_that_cost_more_than_in_one_order_leave_the_classes_at_once() -> None:
+    worst = [(1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)]
+    tree = Tree(
+        Node(
+            0,
+            Split("kind", values=("k1",)),
+            Node(1),
+            Node(2, Split("kind", values=("k2",)), Node(2), Node(0)),
+        )
+    )
+    for single, verdict in ((0.6, True), (1.5, False)):
+        classes = [RowClass(r, 1 / 3, 12.0, 24.0, (0.3,) * 4, (single,) * 4) for r in worst]
+        router = make_router("mesh", budget=0.0)
+        tactic = router.segments[0].tactic
+        tactic.class_search.attributes = {"kind": OPERATORS + 1}
+        tactic._schedule.allows = lambda search: False
+        tactic._adopt(Mesh(tree, tuple(classes)))
+        columns, passed = make_data(1, 20_000)
+        assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+        assert len(router.journal.of(DriftDetected)) >= 1
+        assert bool(router.journal.of(ClassesDropped)) == verdict
+        assert (tactic.mesh is None) == verdict
 
 
 class TestSearchesWhileClassesAreInUse:

@@ -237,6 +237,19 @@ def test_a_search_uses_up_its_urgency_and_the_work_that_pays_for_it() -> None:
     assert not schedule.allows(Late())
 
 
+def test_searches_pause_longer_each_time_classes_are_soon_dropped() -> None:
+    router = make()
+    schedule, ledger = SearchSchedule(tactic_of(router)._context), router.segments[0].ledger
+    pauses = []
+    for used_rows in (5_000, 5_000, 100_000, 5_000):
+        schedule.note_trial(is_kept=True)
+        ledger.rows += used_rows
+        schedule.note_drift()
+        schedule.note_dropped()
+        pauses.append(max(schedule._paused_until_rows - ledger.rows, 0))
+    assert pauses == [32_768, 65_536, 0, 32_768]
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_given_costs_and_a_seed_repeat_a_run_with_uncertain_routes(seed: int) -> None:
     from tests.unit.fabric.test_classes import (

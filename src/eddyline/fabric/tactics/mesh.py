@@ -204,9 +204,13 @@ class MeshTactic:
         if drift is not None:
             self.default.forget(drift)
             self._discard_rows()
-            # The mesh stays in use until something better has won its trial.
-            self._is_promise_broken = True
             self._schedule.note_drift()
+            # Else the mesh stays in use until something better has won its trial.
+            self._is_promise_broken = True
+            if reason := self.classes.why_one_order_is_better(self._array):
+                self._context.write(ClassesDropped(reason=reason))
+                self._adopt(None)
+                self._schedule.note_dropped()
         if self._trial is None and self._schedule.allows(self.class_search):
             self._search(SEARCH_SECONDS_MAX)
 

@@ -11,6 +11,7 @@ from eddyline.fabric.tactics.tactic import SegmentContext
 
 SEARCH_US = 20_000.0  # expected duration of a search until one was timed
 PAUSE_ROWS = 16_384
+PAID_ROWS = 10_240  # in use, before classes have paid for the trial that brought them in
 
 
 class SearchSchedule:
@@ -19,8 +20,9 @@ class SearchSchedule:
     The first search is always allowed. The next few, and those after drift, need a loan of the
     budget. All others can wait: they may take a share of the useful work since the last search.
     Each is a debt that is repaid slowly, because paying for it at once would leave the order
-    unwatched (docs/decisions/0006). After a trial that was reverted, searches pause for twice as
-    many rows as the time before.
+    unwatched (docs/decisions/0006). After a trial that was reverted, and after classes that were
+    dropped before they had paid for theirs, searches pause for twice as many rows as the time
+    before.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ class SearchSchedule:
         self._search_us = SEARCH_US
         self._useful_us = 0.0
         self._reverted_trials = 0
+        self._short_uses = 0
+        self._kept_at_rows = 0
         self._paused_until_rows = 0
         self._began = 0.0
 
@@ -75,11 +79,22 @@ class SearchSchedule:
     def note_trial(self, is_kept: bool) -> None:
         """Pause searches after a trial that was reverted."""
         if is_kept:
+            self._kept_at_rows = self._ledger.rows
             self._reverted_trials = 0
             return
         self._reverted_trials += 1
-        pause_rows = PAUSE_ROWS * 2 ** min(self._reverted_trials, 16)
-        self._paused_until_rows = self._ledger.rows + pause_rows
+        self._pause(self._reverted_trials)
+
+    def note_dropped(self) -> None:
+        """Pause searches where rows change faster than classes pay for their trials."""
+        if self._ledger.rows - self._kept_at_rows >= PAID_ROWS:
+            self._short_uses = 0
+            return
+        self._short_uses += 1
+        self._pause(self._short_uses)
+
+    def _pause(self, times: int) -> None:
+        self._paused_until_rows = self._ledger.rows + PAUSE_ROWS * 2 ** min(times, 16)
 
     @property
     def _booked_us(self) -> float:

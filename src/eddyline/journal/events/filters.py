@@ -307,12 +307,12 @@ class ClassSearchFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassesDropped(Event):
-    """The classes in use cannot be applied to the rows any more; one order is used.
+    """The classes in use cannot be applied to the rows, or cost too much; one order is used.
 
     Parameters
     ----------
     reason
-        Type and message of the error.
+        Type and message of the error, or what a row costs.
 
     """
 

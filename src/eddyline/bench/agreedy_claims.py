@@ -1,5 +1,7 @@
 """Which method the A-Greedy paper found better than which, compared with what was measured.
 
+Compared are means over runs. Why some pairs are the other way round is in `docs/decisions/0035`.
+
 References
 ----------
 Babu et al., Adaptive Ordering of Pipelined Stream Filters, SIGMOD 2004, sections 9.2 to 9.4.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eddyline.bench import agreedy, agreedy_runs
 from eddyline.bench.agreedy import RoutedFilters
 from eddyline.bench.agreedy_breakdown import TABLE_2_PARTS, break_down, run_table_2
 from eddyline.bench.agreedy_claims import compare
-from eddyline.bench.agreedy_runs import METHODS, OWN, PAPER, permuted_phases, with_probability
+from eddyline.bench.agreedy_runs import METHODS, OWN, PAPER, Run, permuted_phases, with_probability
 from eddyline.bench.agreedy_timeline import timelines
 from eddyline.bench.harness import Bench
 from eddyline.ordering import AsWritten
@@ -37,6 +38,27 @@ def test_methods_that_are_not_in_the_order_of_the_paper_are_named() -> None:
         "equal: a 1.000, d 1.001"
     )
     assert result.paper.startswith("a better than b; c better than a")
+
+
+def test_methods_are_compared_by_their_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that misses the best order in one run of five is the worse for it."""
+    regular = iter([1.0, 1.0, 1.0, 1.0, 2.0])
+    monkeypatch.setattr(agreedy_runs, "optimum_of", lambda answers, cost: 1.0)
+    monkeypatch.setattr(agreedy_runs, "simulate", lambda *given: Run(next(regular), 0.5, 0.0))
+    bench = Bench("own")
+    runs = agreedy_runs.converge(
+        bench, "fig 0", [0.5] * 3, 1, np.ones(3), {"some": lambda cost, seed: None}, 10
+    )
+    assert runs["some"].regular == pytest.approx(1.2)
+    assert runs["some"].profiled == pytest.approx(0.5)
+    assert bench.results[0].value == 1.0
+
+
+def test_pairs_are_compared_only_where_the_paper_found_a_difference() -> None:
+    bench = Bench("agreedy", quick=True, only="selectivity")
+    agreedy.run(bench)
+    compared = [r.metric.split(":")[1].strip() for r in bench.results if "pairs" in r.metric]
+    assert compared == ["selectivity 0.3", "selectivity 0.7"]
 
 
 def test_a_timeline_counts_all_evaluations_where_they_were_done() -> None:

@@ -434,11 +434,14 @@ def test_a_settled_mesh_has_the_operators_of_uncertain_steps_in_the_order_found(
     assert mesh.settled().uncertain_words(["a", "b", "c"]) == []
 
 
-def by_kind(values: tuple[str, ...], routes_of: list[tuple[int, ...]], us: float = 1.0) -> Mesh:
-    """Send rows of some kinds along the first route, all others along the second."""
-    tree = Tree(
-        Node(0, Split("kind", values=values), Node(0), Node(1)), {"kind": tuple("abcdefghij")}
-    )
+def by_kind(
+    values: tuple[str, ...],
+    routes_of: list[tuple[int, ...]],
+    us: float = 1.0,
+    known: str = "abcdefghij",
+) -> Mesh:
+    """Send rows of some kinds along the first route, other known ones along the second."""
+    tree = Tree(Node(0, Split("kind", values=values), Node(0), Node(1)), {"kind": tuple(known)})
     return Mesh(tree, tuple(RowClass(route, 0.5, us, 2.0) for route in routes_of))
 
 
@@ -448,6 +451,8 @@ def test_meshes_are_alike_by_what_they_do_not_by_who_they_are_or_what_they_promi
     assert mesh.is_like(by_kind(("b", "a"), [forth, back], us=9.0))
     assert not mesh.is_like(by_kind(("a", "b"), [back, forth]))
     assert not mesh.is_like(by_kind(("a", "c"), [forth, back]))
+    assert mesh.is_like(by_kind(("a", "b"), [forth, back], known="jihgfedcba"))
+    assert not mesh.is_like(by_kind(("a", "b"), [forth, back], known="abcdefghijk"))
     assert not mesh.is_like(by_kind(("a", "b"), [((0, 1),), back]))  # type: ignore[list-item]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import eddyline as el
 from eddyline.fabric.knowledge import OrderKnowledge
-from eddyline.spark.where.memory import Memory, fingerprint
+from eddyline.spark.where.memory import Memory
 from eddyline.spark.where.stages import Stages
 
 LEARNT = (OrderKnowledge((1, 0), (2.0, 1.0), np.array([[True, False]] * 3)),)
@@ -98,13 +98,3 @@ def test_a_place_that_cannot_be_written(tmp_path) -> None:
         nowhere.save(LEARNT)
     with pytest.raises(el.EddylineError, match="is an address"):
         memory("s3://bucket/memory.json")
-
-
-def test_functions_without_code_of_their_own() -> None:
-    assert fingerprint(len) == "builtins.len"
-
-    class Judge:
-        def __call__(self, a: int) -> bool:
-            return a > 1
-
-    assert fingerprint(Judge()).endswith("Judge")

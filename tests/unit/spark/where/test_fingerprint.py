@@ -90,3 +90,8 @@ def test_it_is_the_same_in_every_process() -> None:
         )
         seen.add(done.stdout)
     assert len(seen) == 1
+
+
+def test_functions_without_code_of_their_own_have_one() -> None:
+    assert fingerprint(len) != fingerprint(abs)
+    assert fingerprint("a".startswith) != fingerprint("a".endswith)

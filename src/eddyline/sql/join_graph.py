@@ -121,8 +121,10 @@ def join_graph(query: GroupedQuery) -> JoinedQuery:
         graph = replace(graph, equalities=(*equalities, *[e for e in edges if len(e.sources) > 1]))
     unconnected = sorted(set(sources) - graph.connected(stream))
     if unconnected:
+        streams = {source.alias for source in query.resolved.streams}
+        what = "a comparison" if streams & set(unconnected) else "an equality"
         raise QueryError(
-            f"nothing joins {', '.join(unconnected)} with the rest; add an equality, for "
+            f"nothing joins {', '.join(unconnected)} with the rest; add {what}, for "
             f"example {stream}.x = {unconnected[0]}.x"
         )
     return JoinedQuery(query.resolved, query.row_filters, graph)

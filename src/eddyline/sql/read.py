@@ -169,7 +169,7 @@ def _refuse_unsupported_expressions(select: exp.Select) -> None:
                 f"register its result with engine.table(...) and join it"
             )
         elif isinstance(node, exp.Func):
-            _refuse_unsupported_function(_function_name(node))
+            _refuse_unsupported_function(node)
         elif isinstance(node, exp.Star):
             _refuse_star_in_condition(node, select)
 
@@ -185,12 +185,15 @@ def _refuse_unsupported_table(table: exp.Table) -> None:
         )
 
 
-def _refuse_unsupported_function(name: str) -> None:
+def _refuse_unsupported_function(node: exp.Func) -> None:
+    name = _function_name(node)
     if name in _FORBIDDEN:
         raise QueryError(
             f"{name}() calls Java methods beyond the rows of the query and is not allowed; "
             f"register a Python function with engine.function(...)"
         )
+    if name == "unix_timestamp" and any(node.iter_expressions()):
+        return  # of a given time
     if name in _NONDETERMINISTIC:
         raise QueryError(
             f"{name}() gives another answer each time, so the result could not be reproduced; add "

@@ -60,7 +60,10 @@ def check_name(name: str, what: str) -> None:
     eddyline.errors.EngineError: 'my stream' cannot be the name of a stream; use letters, ...
 
     """
-    if not isinstance(name, str) or (what != "query" and not _NAME.fullmatch(name)) or not name:
+    if what == "query":
+        if not isinstance(name, str) or not name:
+            raise EngineError(f"{name!r} cannot be the name of a query; give a text, not empty")
+    elif not isinstance(name, str) or not _NAME.fullmatch(name):
         raise EngineError(
             f"{name!r} cannot be the name of a {what}; use letters, digits and underscores, "
             f"beginning with a letter"

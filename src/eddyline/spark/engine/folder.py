@@ -152,7 +152,10 @@ def _lock(path: pathlib.Path) -> IO[str]:
         descriptor = os.open(path / "engine.lock", os.O_RDWR | os.O_CREAT, FILE_MODE)
         file = os.fdopen(descriptor, "r+")  # held as long as open
     except OSError as error:
-        raise EngineError(f"cannot open an engine in {path}: {error.strerror or error}") from error
+        raise EngineError(
+            f"cannot open an engine in {path}: {error.strerror or error}; give a folder that this "
+            f"process can make and write"
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

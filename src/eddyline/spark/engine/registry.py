@@ -6,8 +6,10 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import ParseException
 from pyspark.sql import functions as F
 from pyspark.sql.udf import UserDefinedFunction
 
@@ -164,7 +166,13 @@ class Registry:
             warnings.simplefilter("ignore")
             udf = function if is_udf else F.udf(function, returns)
         kind, other_answers = kind_of_udf(udf, name)
-        returned_type = udf.returnType.simpleString()
+        try:
+            returned_type = udf.returnType.simpleString()
+        except ParseException as error:
+            raise EngineError(
+                f"function {name!r}: returns={returns!r} is no type of Spark SQL; write for "
+                f"example boolean, double, bigint or string"
+            ) from error
         in_spark = UserDefinedFunction(
             limited(name, udf.func, kind, timeout_s),
             udf.returnType,
@@ -172,7 +180,13 @@ class Registry:
             udf.evalType,
             bool(getattr(udf, "deterministic", True)),
         )
-        self._spark.udf.register(spark_name, in_spark)
+        try:
+            self._spark.udf.register(spark_name, in_spark)
+        except PicklingError as error:
+            raise EngineError(
+                f"function {name!r} cannot be sent to workers: {error}. It must not hold locks, "
+                f"connections or the session; make these inside the function"
+            ) from error
         self.functions[name] = Function(
             name, udf.func, kind, returned_type, other_answers, timeout_s, in_spark
         )

@@ -71,6 +71,11 @@ class Run:
                 self.streaming_query = writer.trigger(**when).start()
                 await_sources(self.streaming_query)
         except Exception as error:
+            if "INVALID_INTERVAL_FORMAT" in str(error):
+                raise EngineError(
+                    f"trigger={trigger!r} is not an interval; write for example "
+                    f'"1 second" or "5 minutes", or "{AVAILABLE_NOW}"'
+                ) from error
             raise EngineError(
                 f"cannot start: {first_cause(error)}. If {folder.checkpoint.path} was damaged, "
                 f"restore it from a backup"

@@ -37,6 +37,10 @@ def hash_condition(number: int) -> str:
 
 
 HASHES = [hash_condition(number) for number in range(3)]
+#: Of different kinds: what they cost must be timed.
+UNLIKE = [
+    text.replace("512", bits) for text, bits in zip(HASHES, ("512", "384", "256"), strict=True)
+]
 
 
 def plan_of(df, part: str) -> str:

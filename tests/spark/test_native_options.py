@@ -13,7 +13,7 @@ from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.columns import mesh_to_column
 from eddyline.spark.native.timing import TimedConditions, TimedTrial
-from tests.spark.test_native import HASHES, fake_trial
+from tests.spark.test_native import UNLIKE, fake_trial
 
 EXPENSIVE = Overheads(test_us=0.0, route_us=100.0)  # a condition costs 1 us: no classes pay
 
@@ -30,10 +30,10 @@ def options(**given) -> el.MeshOptions:
 
 def test_given_overheads_are_not_replaced_by_those_of_spark(table, monkeypatch) -> None:
     fake_trial(monkeypatch, written=3.0, order=2.0, classes=1.0)
-    f = el.where(*HASHES, policy=options(), seed=0)
+    f = el.where(*UNLIKE, policy=options(), seed=0)
     table.transform(f)
     assert f.journal().of(ClassesFound)
-    g = el.where(*HASHES, policy=options(overheads=EXPENSIVE), seed=0)
+    g = el.where(*UNLIKE, policy=options(overheads=EXPENSIVE), seed=0)
     table.transform(g)
     assert not g.journal().of(ClassesFound)
 
@@ -41,11 +41,11 @@ def test_given_overheads_are_not_replaced_by_those_of_spark(table, monkeypatch) 
 def test_the_given_way_to_find_routes_orders_the_conditions(table, monkeypatch) -> None:
     fake_trial(monkeypatch, written=3.0, order=2.0)
     monkeypatch.setitem(ROUTE_FINDERS, "rank", lambda drops, cost_us: (2, 0, 1))
-    f = el.where(*HASHES, policy=options(routes="rank", overheads=EXPENSIVE), seed=0)
+    f = el.where(*UNLIKE, policy=options(routes="rank", overheads=EXPENSIVE), seed=0)
     filtered = table.transform(f)
     (change,) = f.journal().of(NativeReordered)
     assert change.event.after == tuple(change.event.before[n] for n in (2, 0, 1))
-    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+    assert filtered.count() == table.filter(" AND ".join(UNLIKE)).count()
 
 
 def test_uncertain_steps_are_settled_and_said(table, monkeypatch) -> None:
@@ -64,14 +64,14 @@ def test_uncertain_steps_are_settled_and_said(table, monkeypatch) -> None:
         )
 
     monkeypatch.setattr(native_run, "learn_native", uncertain)
-    f = el.where(*HASHES, policy=options(), seed=0)
+    f = el.where(*UNLIKE, policy=options(), seed=0)
     filtered = table.transform(f)
     (found,) = f.journal().of(ClassesFound)
     assert found.event.settled
     assert all("|" in step for step in found.event.settled)
     assert not any("|" in words for words in found.event.classes)
     assert "order fixed where it made no difference" in found.event.sentence()
-    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+    assert filtered.count() == table.filter(" AND ".join(UNLIKE)).count()
     with pytest.raises(ValueError, match="uncertain steps"):
         compile_mesh(meshes[0])
 
@@ -79,7 +79,7 @@ def test_uncertain_steps_are_settled_and_said(table, monkeypatch) -> None:
 def compile_mesh(mesh: Mesh) -> None:
     from pyspark.sql import functions as F
 
-    conditions = [F.expr(text) for text in HASHES]
+    conditions = [F.expr(text) for text in UNLIKE]
     mesh_to_column(mesh, conditions, {name: F.col(name) for name in mesh.tree.attributes}, (0, 1))
 
 
@@ -101,11 +101,11 @@ def test_a_clear_gain_needs_no_timing_of_single_conditions(
 ) -> None:
     fake_trial(monkeypatch, written=3.0, order=3.0, classes=classes_s)
     timings = count_timings(monkeypatch)
-    f = el.where(*HASHES, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
+    f = el.where(*UNLIKE, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
     filtered = table.transform(f)
     assert len(timings) == times
     assert f.report().classes
-    assert filtered.count() == table.filter(" AND ".join(HASHES)).count()
+    assert filtered.count() == table.filter(" AND ".join(UNLIKE)).count()
 
 
 def test_an_order_is_used_without_a_trial_only_if_conditions_were_timed(table, monkeypatch) -> None:
@@ -117,7 +117,7 @@ def test_an_order_is_used_without_a_trial_only_if_conditions_were_timed(table, m
     for is_complete, changes in ((True, 1), (False, 0)):
         timed = dataclasses.replace(last_is_cheap, is_complete=is_complete)
         monkeypatch.setattr(native_run, "time_conditions", lambda *_, timed=timed: timed)
-        f = el.where(*HASHES, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
+        f = el.where(*UNLIKE, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
         table.transform(f)
         assert len(f.journal().of(NativeReordered)) == changes
         assert not f.report().classes

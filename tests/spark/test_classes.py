@@ -211,14 +211,12 @@ class TestPythonPlane:
             el.udf(lambda b: b is not None and "x" in b, "b", name="has_x"),
         ]
         f = el.where(*given, policy=policy, seed=0)
-        for _ in range(2):  # by their code, then by what they cost
-            filtered = kinds.transform(f)
-            assert not re.search(r"(kind|size|id|c)#", self.crossing(filtered))
-            assert filtered.count() == kinds.filter("length(a) > 3 and b like '%x%'").count()
-        left_out = [record.event for record in f.journal().of(ColumnsLeftOut)]
-        assert [event.columns for event in left_out] == [("id", "kind", "size", "c")] * 2
-        assert "less than a microsecond" in left_out[0].reason
-        assert "us a row" in left_out[1].reason
+        filtered = kinds.transform(f)
+        assert not re.search(r"(kind|size|id|c)#", self.crossing(filtered))
+        assert filtered.count() == kinds.filter("length(a) > 3 and b like '%x%'").count()
+        (left_out,) = [record.event for record in f.journal().of(ColumnsLeftOut)]
+        assert left_out.columns == ("id", "kind", "size", "c")
+        assert "less than a microsecond" in left_out.reason
         assert {"id", "kind", "size", "c"} <= f.report().rejected.keys()
         assert "classify_by" in f.report().rejected["kind"]
         assert "classify_by" in str(f.journal())

@@ -191,3 +191,12 @@ def test_rows_that_cost_another_are_drift_and_tickets_forget_the_old_ones() -> N
     order.learn(500, *few)
     assert order.current == [1, 0]
     assert not order.detect_drift(4_000, 12_000)
+
+
+def test_a_policy_with_profile_tuples_keeps_them_when_rows_cost_another() -> None:
+    order = ProbeOrder(AGreedy(tuples_min=4), parents=[-1, -1], weights=[1, 1])
+    rows = np.array([1_000, 500]), np.array([500, 500]), np.array([500, 500])
+    order.learn(1_000, *rows, drops=np.array([[True, False]] * 20))
+    assert not order.detect_drift(4_000, 8_000)
+    assert order.detect_drift(4_000, 12_000)
+    assert len(order._policy.profile()) == 20

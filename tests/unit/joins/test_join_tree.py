@@ -62,4 +62,6 @@ def test_the_memory_of_a_run_has_all_its_indexes() -> None:
     assert run.partition().bit_address.bytes > 0
     sizes.append(run.index_bytes)
     assert sizes == sorted(set(sizes))
+    assert run.sorted_values(0) is run.sorted_values(0)  # built once
+    assert run.ordered_bits(0, 1) is run.ordered_bits(0, 1)
     assert sizes[1] - sizes[0] >= 4 * rows

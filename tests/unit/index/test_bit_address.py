@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eddyline.arrays import Codes
 from eddyline.index import bit_address
-from eddyline.index.bit_address import BITS_MAX, BitAddress, search_together
+from eddyline.index.bit_address import BITS_MAX, BitAddress, _walks, search_together
 from eddyline.index.bit_map import BitMap, balanced
 from eddyline.index.columns import Columns
 from eddyline.index.configuration import Configuration
@@ -246,3 +246,10 @@ def test_values_that_a_hash_spreads_are_not_cut(bits: int) -> None:
     # Cuts made from a sample separate its 4,096 rows perfectly, and no others.
     codes = np.random.default_rng(0).integers(0, 1 << 64, 100_000, dtype=np.uint64)
     assert balanced(codes, bits).cuts is None
+
+
+def test_no_walk_has_more_ranges_than_rows_are_worth() -> None:
+    """The known bits lie below 20 unknown ones: a million ranges for a hundred rows."""
+    walks = list(_walks(Configuration((20, 2)), (1,), rows=100))
+    assert [len(walk.wild) for walk in walks] == [1]
+    assert max(len(walk.wild) for walk in _walks(Configuration((7, 2)), (1,), rows=100)) == 128

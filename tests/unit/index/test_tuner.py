@@ -346,3 +346,11 @@ def test_searches_are_counted_only_while_the_schedule_asks_for_it() -> None:
     (assessed, *_) = tune(tuner, [partition], {(1,): 100})
     assert isinstance(assessed, IndexAssessed)
     assert (assessed.requests, assessed.frequencies) == (100, {"#2": 1.0})
+
+
+def test_the_first_searches_are_all_that_is_known() -> None:
+    shares = {(0,): 0.25, (1,): 0.75}
+    assert Demand().after(shares, 0.9, 8.0) == Demand(shares, 8.0)
+    assert Demand({(2,): 1.0}, 4.0).after({}, 0.0, 8.0) == Demand({(2,): 1.0}, 4.0)
+    mixed = Demand({(2,): 1.0}, 4.0).after(shares, 0.5, 8.0)
+    assert mixed.frequencies == {(2,): 0.5, (0,): 0.125, (1,): 0.375}

@@ -58,3 +58,12 @@ def test_both_limits_contain_what_is_admitted(value: float, offset: float) -> No
     assert is_admitted(value + offset, value, offset)
     assert highest(bound, values)[0] >= value + offset
     assert lowest(bound, values)[0] <= value - offset
+
+
+def test_infinite_values_stay_infinite() -> None:
+    """Spark's NaN is one; a NaN here would be NULL, which no comparison admits."""
+    infinite = np.array([np.inf, -np.inf])
+    for offset in (-2.0, 0.0, 3.0):
+        bound = Bound(KeyRef(Role(0), 0), KeyRef(Role(1), 0), offset)
+        assert highest(bound, infinite).tolist() == infinite.tolist()
+        assert lowest(bound, infinite).tolist() == infinite.tolist()

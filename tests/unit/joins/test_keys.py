@@ -7,7 +7,7 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from eddyline.joins.keys import concat_keys, key_column
+from eddyline.joins.keys import concat_keys, is_own_code, key_column
 
 DAY = datetime.date(2024, 1, 5)
 
@@ -48,3 +48,10 @@ def test_rows_stored_without_a_key_are_null() -> None:
     absent = key_column(pa.array([None], pa.int64()))
     joined = concat_keys([known, absent])
     assert joined.equals(joined).tolist() == [True, False]
+
+
+def test_values_of_64_bits_need_no_hash() -> None:
+    own = [pa.int8(), pa.uint64(), pa.float32(), pa.bool_(), pa.date32(), pa.timestamp("us", "UTC")]
+    assert all(map(is_own_code, own))
+    hashed = [pa.string(), pa.binary(), pa.decimal128(10, 2), pa.list_(pa.int8())]
+    assert not any(map(is_own_code, hashed))

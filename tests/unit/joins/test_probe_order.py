@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.joins import drop_probing
 from eddyline.joins.combinations import Combinations
 from eddyline.joins.drop_probing import SLICE_ROWS_MAX, SLICE_ROWS_MIN
+from eddyline.joins.expansion import Expansion, ExpansionNode
 from eddyline.joins.join import Join
 from eddyline.joins.keys import key_column
 from eddyline.joins.plan import JoinQuery, KeyRef, Role
@@ -191,3 +194,36 @@ def test_rows_that_cost_another_are_drift_and_tickets_forget_the_old_ones() -> N
     order.learn(500, *few)
     assert order.current == [1, 0]
     assert not order.detect_drift(4_000, 12_000)
+
+
+def test_a_policy_with_profile_tuples_keeps_them_when_rows_cost_another() -> None:
+    order = ProbeOrder(AGreedy(tuples_min=4), parents=[-1, -1], weights=[1, 1])
+    rows = np.array([1_000, 500]), np.array([500, 500]), np.array([500, 500])
+    order.learn(1_000, *rows, drops=np.array([[True, False]] * 20))
+    assert not order.detect_drift(4_000, 8_000)
+    assert order.detect_drift(4_000, 12_000)
+    assert len(order._policy.profile()) == 20
+
+
+def test_combinations_that_no_query_wants_are_not_carried_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each query wants another row of every stream; rows of both never belong together."""
+    made: list[Expansion] = []
+
+    class Counted(Expansion):
+        def run(self, plan: ExpansionNode) -> None:
+            made.append(self)
+            super().run(plan)
+
+    monkeypatch.setattr(drop_probing, "Expansion", Counted)
+    join, results = Join([STAR, replace(STAR, slot=1)], classes=None), []
+    stored = {stream: make_run(np.array([7, 7])) for stream in range(3)}
+    for run in stored.values():
+        run.lineage[0][:, 0] = [0b01, 0b10]
+    join.run(stored, lambda found: None)
+    root = make_run(*[np.array([7])] * 3)
+    root.lineage[0][:] = 0b11
+    join.run({3: root}, lambda found: results.append(len(found)))
+    assert sum(results) == 2
+    assert sum(each.combined for each in made) == 2 + 2 + 2  # and not 2 + 4 + 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -161,6 +162,32 @@ def test_equals_a_nested_loop(seed: int) -> None:
     queries = [random_query(rng, slot, streams) for slot in range(slots)]
     rows = random_rows(rng, streams, slots, batches)
     found = run_batches(queries, rows, batches)
+    for query in queries:
+        assert found[query.slot] == oracle.results(query, rows)
+
+
+@settings(max_examples=80)
+@given(seed=st.integers(0, 10**9))
+def test_queries_that_differ_in_windows_alone_get_what_each_asks_for(seed: int) -> None:
+    """They are joined together, also in cycles, up to the largest window of each stream."""
+    rng = random.Random(seed)
+    streams, slots = rng.randint(2, 3), rng.randint(2, 4)
+    first = replace(random_query(rng, 0, streams), bounds=())
+    if rng.random() < 0.6:  # all pairs of roles have a key of their own: a cycle if there are three
+        pairs = list(itertools.combinations(first.roles, 2))[:3]
+        equal = [
+            {KeyRef(one, n % 2), KeyRef(other, 1 - n % 2)} for n, (one, other) in enumerate(pairs)
+        ]
+        first = replace(first, equalities=tuple(map(frozenset, equal)))
+    queries = []
+    for slot in range(slots):
+        windows: dict[Role, int | None] = {
+            role: rng.choice([1, 3, 7, None]) for role in first.roles
+        }
+        in_rows = {role: rng.choice([1, 2, 4]) for role in first.roles if rng.random() < 0.3}
+        queries.append(replace(first, slot=slot, windows_us=windows, windows_rows=in_rows))
+    rows = random_rows(rng, streams, slots, 3)
+    found = run_batches(queries, rows, 3)
     for query in queries:
         assert found[query.slot] == oracle.results(query, rows)
 

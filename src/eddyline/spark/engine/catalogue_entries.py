@@ -90,7 +90,7 @@ class TableEntry:
 
 #: A span of versions: the first at which a query runs, and the first at which it no longer does.
 Span = tuple[int, int | None]
-_NUMBER_BITS = 40
+_VERSION_BITS = 32
 
 
 class _Changes:
@@ -130,6 +130,8 @@ class QueryEntry:
     >>> entry.end(5)
     >>> entry.spans, entry.runs_at(5)
     ([(3, 5)], False)
+    >>> QueryEntry(-7, "role of a join", "", "part").number
+    -7
 
     """
 
@@ -149,7 +151,7 @@ class QueryEntry:
         known: list[Span] = [(begin, end) for begin, end in spans]
         begin = known[0][0] if known else 0
         #: Its number and the first version at which it runs, as one number.
-        self._place = begin << _NUMBER_BITS | number
+        self._place = number << _VERSION_BITS | begin
         is_as_added = known in ([], [(begin, None)]) and error is None and not is_dropped
         #: Only its sink, as long as nothing happened to it.
         self._state: str | _Changes = (
@@ -166,8 +168,12 @@ class QueryEntry:
 
     @property
     def number(self) -> int:
-        """Its number."""
-        return self._place & ((1 << _NUMBER_BITS) - 1)
+        """Its number; negative for a role of a join."""
+        return self._place >> _VERSION_BITS
+
+    @property
+    def _begin(self) -> int:
+        return self._place & ((1 << _VERSION_BITS) - 1)
 
     @property
     def sink(self) -> str:
@@ -179,8 +185,7 @@ class QueryEntry:
         """From which version to which it is to be run."""
         if not isinstance(self._state, str):
             return self._state.spans
-        begin = self._place >> _NUMBER_BITS
-        return [(begin, None)] if begin else []
+        return [(self._begin, None)] if self._begin else []
 
     @property
     def error(self) -> str | None:
@@ -220,7 +225,7 @@ class QueryEntry:
     def runs_at(self, version: int) -> bool:
         """Return True if it runs at a version of the catalogue."""
         if isinstance(self._state, str):
-            return 0 < self._place >> _NUMBER_BITS <= version
+            return 0 < self._begin <= version
         return any(
             begin <= version and (end is None or version < end) for begin, end in self._state.spans
         )

@@ -221,8 +221,6 @@ class QueryCompiler:
             expressions = self._expressions_over(self._stream_of(query.stream))
             if expressions.are_safe(computed):
                 return False
-            if expressions.accepts(computed):
-                return not expressions.stay_safe(computed)
         (frame,) = self._stored.over_nothing(compiled, {ROWS: rows}, [compiled.query.result])
         return casts_may_raise(str(frame._jdf.queryExecution().optimizedPlan()))
 

@@ -216,11 +216,6 @@ class StreamExpressions:
         analyses = [self._known.get(_over_stream(text)) for text in texts]
         return all(a is not None and not casts_may_raise(a.analysed) for a in analyses)
 
-    def stay_safe(self, texts: Iterable[str]) -> bool:
-        """Whether no such cast is left of expressions over `STREAM` once Spark simplified them."""
-        analyses = [self._known.get(_over_stream(text)) for text in texts]
-        return all(a is not None and not casts_may_raise(a.optimised) for a in analyses)
-
     def is_true(self, expression: Expression) -> bool:
         """Whether Spark finds a condition true whatever the row; False if it refused it."""
         analysis = self._known.get(expression)

@@ -107,11 +107,10 @@ def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
         layers.setdefault((kind[0], kind[1], n), {})[words] = masks[words]
     made = []
     for (has_terms_only, _, _), layer in layers.items():
-        queries, single, *terms = (
-            _compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)
-        )
+        columns = [_compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)]
+        single_words = None if has_terms_only else columns[1]
         others = ~np.array(list(layer.values()), dtype=np.uint64)
-        made.append(ClauseLayer(queries, None if has_terms_only else single, tuple(terms), others))
+        made.append(ClauseLayer(columns[0], single_words, tuple(columns[2:]), others))
     return made
 
 

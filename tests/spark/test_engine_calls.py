@@ -68,7 +68,7 @@ class Calls:
 @contextlib.contextmanager
 def new_worker_for_each_task(spark: Any) -> Iterator[None]:
     """Let no process of a worker be used again; else Spark ends one that is idle for a minute."""
-    conf = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().conf()
+    conf = spark.sparkContext._jsc.sc().conf()
     conf.set("spark.python.worker.reuse", "false")
     try:
         yield

@@ -107,12 +107,10 @@ def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
         layers.setdefault((kind[0], kind[1], n), {})[words] = masks[words]
     made = []
     for (has_terms_only, _, _), layer in layers.items():
-        of_queries, of_single, *of_terms = (
-            _compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)
-        )
+        columns = [_compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)]
+        single_words = None if has_terms_only else columns[1]
         others = ~np.array(list(layer.values()), dtype=np.uint64)
-        alone = None if has_terms_only else of_single
-        made.append(ClauseLayer(of_queries, alone, tuple(of_terms), others))
+        made.append(ClauseLayer(columns[0], single_words, tuple(columns[2:]), others))
     return made
 
 

@@ -18,7 +18,9 @@ DEAR_US = 1.6
 
 
 class Precedence:
-    """Moves dear predicates behind comparisons that cost less.
+    """Moves dear predicates behind the comparisons of their queries.
+
+    Costs of comparisons do not matter: on a busy machine, single measurements are far too high.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class Precedence:
                 ]
 
     def apply(self, order: tuple[int, ...], cost_us: Callable[[int], float]) -> tuple[int, ...]:
-        """Return an order in which no dear predicate stands before a comparison that costs less.
+        """Return an order in which no dear predicate stands before a comparison of its queries.
 
         Parameters
         ----------
@@ -53,12 +55,9 @@ class Precedence:
         place = {number: n for n, number in enumerate(order)}
         moved: dict[int, int] = {}
         for number, comparisons in self._comparisons.items():
-            predicate_us = cost_us(number)
-            if predicate_us < DEAR_US:
-                continue
-            later = [place[n] for n in comparisons if place[n] > place[number]]
-            if later and (cheaper := [n for n in later if cost_us(order[n]) < predicate_us]):
-                moved[number] = max(cheaper)
+            last = max((place[n] for n in comparisons), default=-1)
+            if last > place[number] and cost_us(number) >= DEAR_US:
+                moved[number] = last
         if not moved:
             return order
         return tuple(sorted(order, key=lambda n: (moved.get(n, place[n]), n in moved, place[n])))

@@ -2,7 +2,7 @@
 
 A driver may have a hundred thousand of them, most of a few shapes. What queries of one shape have
 in common is kept once, by their template (`query_templates.py`), and what a query has of its own is
-made from its text again when it is needed (`docs/decisions/0039`).
+made from its text again when it is needed (`docs/decisions/0036`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import threading
 from typing import Any
 
 import pytest
@@ -59,7 +60,14 @@ def rate(spark: Any) -> Any:
             "SELECT value FROM events WHERE is_odd(value) + 1 > 2",
             "call a Python function by itself",
         ),
-        ("SELECT value FROM events WHERE is_odd(value) > 2", "incompatible types"),
+        (
+            "SELECT value FROM events WHERE is_odd(value) > 2",
+            r"is boolean, which cannot be compared.*\(\"is_odd\", ..., returns=\"double\"\)",
+        ),
+        ("SELECT value FROM events WHERE is_odd()", "is_odd is called with 0 arguments: missing"),
+        ("SELECT value FROM events WHERE is_odd(value, 2)", "called with 2 arguments: too many"),
+        ("SELECT value FROM events WHERE is_even(value)", r"registered with engine.function\(name"),
+        (None, "the SQL is NoneType, not text"),
         ("DELETE FROM events", "expected one SELECT"),
         ("SELECT value FROM events WINDOW 0 ROWS", "window of 0"),
     ],
@@ -109,6 +117,15 @@ def test_wrong_names(spark: Any, engine: Any) -> None:
         engine.function("is_odd", bool)
     with pytest.raises(el.EngineError, match="built-in function of Spark"):
         engine.function("upper", bool)
+    with pytest.raises(el.EngineError, match="'wrong': returns='intt' is no type of Spark SQL"):
+        engine.function("wrong", bool, returns="intt")
+    lock = threading.Lock()
+    with pytest.raises(el.EngineError, match="'locked' cannot be sent to workers"):
+        engine.function("locked", lambda a: lock is None)
+    with pytest.raises(el.EngineError, match="'' cannot be the name of a query; give a text"):
+        engine.query("", "SELECT value FROM events")
+    with pytest.raises(el.EngineError, match="trigger='soon' is not an interval; write for"):
+        engine.start(trigger="soon")
     with pytest.raises(el.EngineError, match="cannot be the name of a stream"):
         engine.stream("my events", rate(spark))
     with pytest.raises(el.EngineError, match="batch DataFrame"):

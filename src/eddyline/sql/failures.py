@@ -20,7 +20,9 @@ from eddyline.sql.value_types import (
     cast_can_fail,
     common_type,
     constant_fits,
+    decimal_result,
     is_atomic,
+    is_exact,
     is_number,
     is_text,
     type_name,
@@ -168,11 +170,19 @@ class _Examiner:
         kind = self._unify([node.this, node.expression])
         if not is_number(kind):
             raise CanFailError(f"{_SUMS[type(node)]} of {kind} values could fail")
+        if kind.startswith("decimal"):
+            return self._decimal(node, _SUMS[type(node)])
         if self._ansi and kind not in FLOATS:
             raise CanFailError(f"{_SUMS[type(node)]} can overflow")
-        if kind.startswith("decimal"):
-            raise CanFailError("the result of decimal arithmetic has another type")
         return kind
+
+    def _decimal(self, node: exp.Expression, what: str) -> str:
+        """Return the type of decimal arithmetic, which is wide enough unless Spark must cut it."""
+        kinds = [self.examine(node.this), self.examine(node.expression)]
+        result = decimal_result(type(node), *kinds) if all(map(is_exact, kinds)) else None
+        if result is None:
+            raise CanFailError(f"{what} of decimals can overflow")
+        return result
 
     def _negate(self, node: exp.Expression) -> str:
         kind = self.examine(node.this)
@@ -267,6 +277,9 @@ class _Examiner:
         is_harmless = kind in FLOATS or kind in INTEGERS
         if self._ansi or not is_number(kind):
             is_harmless = is_harmless and divisor is not None and float(divisor[0]) > 0
+        is_positive = divisor is not None and not divisor[1] and float(divisor[0]) > 0
+        if kind.startswith("decimal") and isinstance(node, exp.Div) and is_positive:
+            return self._decimal(node, "a division")
         if not is_harmless:
             raise CanFailError(f"{_QUOTIENTS[type(node)]} can be by zero or overflow")
         if isinstance(node, exp.IntDiv):

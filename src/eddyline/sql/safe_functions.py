@@ -58,6 +58,8 @@ SAFE_FUNCTIONS: Mapping[str, Signatures] = {
     **_same("xxhash64", "a*", "bigint"),
     **_same("base64", "y", "string"),
     **_same("isnull isnotnull", "a", "boolean"),
+    **_same("array_contains", "aa", "boolean"),
+    **_same("date_trunc", "ct", "timestamp"),
     **_same("isnan", "n", "boolean"),
     **_same("size cardinality array_size", "a", "int"),
     **_same("coalesce nvl ifnull nullif greatest least", "=*", "="),

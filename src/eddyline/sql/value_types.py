@@ -85,6 +85,40 @@ def digits(name: str) -> tuple[int, int]:
     return precision - scale, scale
 
 
+def is_exact(name: str) -> bool:
+    """Whether a type has a fixed number of digits."""
+    return name in INTEGERS or name.startswith("decimal")
+
+
+def decimal_result(operation: type[exp.Expression], one: str, other: str) -> str | None:
+    """Return the type of decimal arithmetic in Spark; None if it may not hold every result.
+
+    Integers count with all digits of their type, so the result may be wider than Spark's.
+
+    Examples
+    --------
+    >>> decimal_result(exp.Add, "decimal(12,2)", "int")
+    'decimal(13,2)'
+    >>> decimal_result(exp.Mul, "decimal(12,2)", "decimal(20,4)")
+    'decimal(33,6)'
+    >>> decimal_result(exp.Mul, "decimal(20,2)", "decimal(20,4)")
+
+    """
+    (before, after), (other_before, other_after) = digits(one), digits(other)
+    if operation is exp.Mul:
+        after += other_after
+        precision = before + other_before + after + 1
+    elif operation is exp.Div:
+        divisor_precision = other_before + other_after
+        before += other_after
+        after = max(6, after + divisor_precision + 1)
+        precision = before + after
+    else:
+        after = max(after, other_after)
+        precision = max(before, other_before) + after + 1
+    return f"decimal({precision},{after})" if precision <= 38 else None
+
+
 def cast_can_fail(source: str, target: str) -> bool:
     """Whether a cast can fail on some value of the source type, in ANSI mode.
 

@@ -6,7 +6,7 @@ import json
 
 from eddyline.journal import Record
 from eddyline.journal.events import DriftDetected
-from eddyline.report import ActionLine, PredicateLine, Report
+from eddyline.report import ActionLine, NativeOrderLine, PredicateLine, Report
 from tests.unit.report.examples import filter_report
 
 
@@ -131,3 +131,14 @@ def test_rows_that_took_the_written_order_count_as_measured() -> None:
 def test_a_profile_of_few_rows_says_no_more_than_calls_on_many_where_calls_cost() -> None:
     pandas = PredicateLine("p", "pandas", 1_000, 500, busy_us=1e3, profiled=5, profiled_us=1e4)
     assert pandas.unseen_us == 1.0
+
+
+def native(order: tuple[str, ...], order_us: float) -> str:
+    line = NativeOrderLine(("a", "b"), order, 500, 4.0, order_us, is_timed=True)
+    lines = [PredicateLine("a", "spark"), PredicateLine("b", "spark")]
+    return " ".join(str(Report("w", "mesh", lines, 0, 0, native_orders=[line])).split())
+
+
+def test_a_report_of_native_conditions_ends_with_what_their_order_saves() -> None:
+    assert "Saves about 25% of the time in native conditions" in native(("b", "a"), 3.0)
+    assert "Not worth it here: no other order was found to be faster" in native(("a", "b"), 4.0)

@@ -63,6 +63,22 @@ def shortened_texts(df: DataFrame, arguments: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name in others if isinstance(usable[name], StringType))
 
 
+def check_columns(df: DataFrame, classify_by: Sequence[str]) -> None:
+    """Raise if a column that is to classify rows is missing, or cannot."""
+    usable = usable_columns(df)
+    for name in classify_by:
+        if name not in df.columns:
+            raise EddylineError(
+                f"classify_by names {name!r}, but the DataFrame has no such column; "
+                f"it has {', '.join(df.columns)}"
+            )
+        if name not in usable:
+            raise EddylineError(
+                f"classify_by names {name!r}, which cannot classify rows: only one column of "
+                f"that name, with numbers, text, booleans, dates or timestamps, can"
+            )
+
+
 def candidate_attributes(
     df: DataFrame, classify_by: Sequence[str] | None, arguments: Sequence[str]
 ) -> dict[str, Column]:
@@ -72,20 +88,10 @@ def candidate_attributes(
     into Python anyway, and a few others. Texts among the others cross only where they are short, so
     that a column never costs more than the predicates do.
     """
-    usable = usable_columns(df)
     if classify_by is not None:
-        for name in classify_by:
-            if name not in df.columns:
-                raise EddylineError(
-                    f"classify_by names {name!r}, but the DataFrame has no such column; "
-                    f"it has {', '.join(df.columns)}"
-                )
-            if name not in usable:
-                raise EddylineError(
-                    f"classify_by names {name!r}, which cannot classify rows: only one column of "
-                    f"that name, with numbers, text, booleans, dates or timestamps, can"
-                )
+        check_columns(df, classify_by)
         return {name: F.col(quoted(name)) for name in classify_by}
+    usable = usable_columns(df)
     chosen = {name: F.col(quoted(name)) for name in arguments if name in usable}
     others = [name for name in usable if name not in chosen]
     shortened = shortened_texts(df, arguments)

@@ -31,7 +31,7 @@ from eddyline.sql.parse import parse
 from eddyline.sql.placeholders import ROWS, STREAM, display_text
 from eddyline.sql.query import Query
 from eddyline.sql.schemas import Schemas
-from eddyline.sql.specs import OrderedFilter, PredicateSpec, guarded_by
+from eddyline.sql.specs import OrderedFilter, guarded_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,6 +181,7 @@ class QueryCompiler:
                 f"the function {missing[0]!r} is not registered in this process; call "
                 f"engine.function({missing[0]!r}, ...) first"
             )
+        self._check_functions(query)
         if needs_comparison(query) and not self._is_read_alike(query):
             self._check_meaning(compiled)
             if _is_over_stream(query):
@@ -286,9 +287,6 @@ class QueryCompiler:
         The types of arguments that are protected are added to `types`.
         """
         native = [spec for spec in query.predicates if spec.function is None]
-        for spec in query.predicates:
-            if spec.function is not None:
-                self._check_function_test(spec, self._functions[spec.function])
         for spec in native:
             if not isinstance(types[spec.condition], BooleanType):
                 raise QueryError(
@@ -329,10 +327,17 @@ class QueryCompiler:
             protected[spec.key] = replace(spec, key=text, condition=text)
         return changed.with_predicates(protected)
 
-    def _check_function_test(self, spec: PredicateSpec, function: Function) -> None:
-        reason = function.reason_not_testable(spec.comparison, spec.constant)
-        if reason is not None:
-            raise QueryError(f"{self.display_text(spec.key)}: {reason}")
+    def _check_functions(self, query: Query) -> None:
+        """Check how conditions call Python functions, and what they do with the answers."""
+        for part in query.join.parts if query.join else (query,):
+            for spec in part.predicates:
+                if spec.function is None:
+                    continue
+                function = self._functions[spec.function]
+                reason = function.reason_not_callable(len(spec.arguments))
+                reason = reason or function.reason_not_testable(spec.comparison, spec.constant)
+                if reason is not None:
+                    raise QueryError(f"{self.display_text(spec.key)}: {reason}")
 
 
 def needs_comparison(query: Query) -> bool:
@@ -385,4 +390,7 @@ def _typed_texts(query: Query) -> list[str]:
 def _summary(error: Exception) -> str:
     """Return the first line of what Spark says, which names what is wrong."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return (lines or [type(error).__name__])[0].split(";")[0]
+    summary = (lines or [type(error).__name__])[0].split(";")[0]
+    if "UNRESOLVED_ROUTINE" in summary:
+        summary += ". A Python function is registered with engine.function(name, f)"
+    return summary

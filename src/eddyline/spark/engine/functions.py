@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -62,7 +63,8 @@ class Function:
         >>> score.reason_not_testable(">", 0.5) is None
         True
         >>> score.reason_not_testable("=", "high")
-        'its answer is double'
+        'its answer is double, which cannot be compared with it; say what the function returns: \
+engine.function("score", ..., returns="string")'
 
         """
         if comparison == "" and self.returns == "boolean":
@@ -80,7 +82,37 @@ class Function:
             types = {isinstance(one, str) for one in constants if one is not None}
             suitable = ("string",) if True in types else ("int", "bigint", "double")
             is_testable = len(types) < 2 and self.returns in suitable
-        return None if is_testable else f"its answer is {self.returns}"
+        if is_testable:
+            return None
+        if comparison == "" or comparison in TESTS:
+            return f"its answer is {self.returns}, not boolean; compare it with a constant"
+        suitable_type = "string" if True in types else "double"
+        return (
+            f"its answer is {self.returns}, which cannot be compared with it; say what the "
+            f'function returns: engine.function("{self.name}", ..., returns="{suitable_type}")'
+        )
+
+    def reason_not_callable(self, arguments: int) -> str | None:
+        """Return why it cannot be called with so many arguments; None if it can.
+
+        Examples
+        --------
+        >>> Function("score", lambda a: a, "row", "double", "cast").reason_not_callable(2)
+        'score is called with 2 arguments: too many positional arguments'
+
+        """
+        if self.kind.endswith("_iterator"):
+            return None  # takes one iterator, whatever the number of columns
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # some built-in functions do not tell
+            return None
+        try:
+            signature.bind(*[None] * arguments)
+        except TypeError as error:
+            times = "1 argument" if arguments == 1 else f"{arguments} arguments"
+            return f"{self.name} is called with {times}: {error}"
+        return None
 
 
 def check_timeout(name: str, timeout_s: float | None) -> None:

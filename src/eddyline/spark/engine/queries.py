@@ -81,6 +81,9 @@ class EngineQueries:
     def add(self, queries: Mapping[str, str], sink: Any) -> None:
         """Add queries, by name: all of them or, if one is wrong, none."""
         self._settings.check()
+        for name, text in queries.items():
+            if not isinstance(text, str):
+                raise QueryError(f"query {name!r}: the SQL is {type(text).__name__}, not text")
         while not self._try_to_add(queries, sink):
             pass
 

@@ -48,8 +48,14 @@ class BatchObserver:
         self._collector = collector
         self._action = action
         self._thread: threading.Thread | None = None
+        self._made_at = time.monotonic()
         #: Whether the notes have been read.
         self.done = False
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the DataFrame was made; its action cannot have ended sooner."""
+        return time.monotonic() - self._made_at
 
     def poll(self, timeout_s: float) -> bool:
         """Read the notes if the action is over; wait for that at most so long."""

@@ -198,6 +198,10 @@ class Where:
             )
         if self._stages.routed:
             check_worker_python(df.sparkSession)
+        if self._classify_by is not None:
+            from eddyline.spark.common.columns import check_columns
+
+            check_columns(df, self._classify_by)
         options = mesh_options(self._policy) or MeshOptions()
         with planning_progress("planning the filter") as progress:
             budget = PlanningBudget(df.sparkSession, options.planning_s_max, progress)
@@ -259,7 +263,8 @@ class Where:
         from eddyline.spark.where.verdict import drop_notes, keep_judged
 
         if len(self._stages.routed) > 1:  # a single predicate has nothing to start from
-            self._gather(REBUILD_WAIT_S)
+            may_have_run = any(batch.age_s > REBUILD_WAIT_S for batch in self._batches)
+            self._gather(REBUILD_WAIT_S if may_have_run else 0.0)
         build = next(self._builds)
         knowledge = self._knowledge() or self._learn_beforehand(df, build, budget)
         planner = self._planner(df, knowledge)

@@ -54,6 +54,7 @@ def estimate_rows(ranks: FloatArray) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> pilot = pilot_sample(spark.range(50_000), rows=2_000, keep_rank=True)
     >>> ranks = np.array([row[0] for row in pilot.select(RANK).collect()])
     >>> 45_000 < estimate_rows(ranks) < 55_000

@@ -101,7 +101,8 @@ class BatchObserver:
 
 def _join_at_exit(thread: threading.Thread) -> None:
     """Give a thread that still reads notes a moment; one whose action never ran would never end."""
-    thread.join(AT_EXIT_S)
+    if thread is not threading.current_thread():  # it may hold the last reference itself
+        thread.join(AT_EXIT_S)
 
 
 class StreamObserver:

@@ -22,7 +22,7 @@ from eddyline.fabric.tactics.choose import (
     policy_name,
 )
 from eddyline.journal import Event, Journal, Record
-from eddyline.journal.events import PilotSkipped, PlanningStopped, SampleMissing
+from eddyline.journal.events import ColumnsLeftOut, PilotSkipped, PlanningStopped, SampleMissing
 from eddyline.mesh import MeshOptions
 from eddyline.report import Report
 from eddyline.report.characters import one_line, shorten
@@ -182,6 +182,7 @@ class Where:
         self._shortened: frozenset[str] = frozenset()
         #: Columns that do not cross although the policy asks for classes of rows, and why.
         self._left_out: dict[str, str] = {}
+        self._columns_left_out: ColumnsLeftOut | None = None
         self._memory = None if memory is None else Memory(memory, self._stages, policy)
         if self._memory is not None:
             self._known_before = self._memory.load()
@@ -298,7 +299,9 @@ class Where:
         self._shortened = columns.shortened
         self._left_out = {}
         if columns.left_out is not None:
-            self._note(columns.left_out)
+            if columns.left_out != self._columns_left_out:
+                self._note(columns.left_out)
+                self._columns_left_out = columns.left_out
             if self._policy != "auto":
                 self._left_out = columns.left_out.reasons()
         planner.add_attributes(columns.attributes)

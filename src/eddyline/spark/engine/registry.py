@@ -162,11 +162,11 @@ class Registry:
         if not callable(function):
             raise EngineError(f"function {name!r} is {type(function).__name__}, not a function")
         is_udf = hasattr(function, "evalType") and hasattr(function, "func")
-        with warnings.catch_warnings():  # PySpark warns about annotations that it cannot use
-            warnings.simplefilter("ignore")
-            udf = function if is_udf else F.udf(function, returns)
-        kind, other_answers = kind_of_udf(udf, name)
         try:
+            with warnings.catch_warnings():  # PySpark warns about annotations that it cannot use
+                warnings.simplefilter("ignore")
+                udf = function if is_udf else F.udf(function, returns)
+            kind, other_answers = kind_of_udf(udf, name)
             returned_type = udf.returnType.simpleString()
         except ParseException as error:
             raise EngineError(

@@ -39,7 +39,7 @@ Write = Callable[[Event], None]
 
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 #: Share of the time for reading sampled rows, where nothing else takes long.
-COUNTING_SHARE = 0.8
+COUNTING_SHARE = 0.9
 
 
 class Decider(Protocol):

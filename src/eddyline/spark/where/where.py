@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import os
 import threading
@@ -171,6 +172,9 @@ class Where:
         self._classify_by = classify_by
         self._sample = sample
         self._stages = Stages.of(self.predicates)
+        if mesh_options(policy) is not None and len(self._stages.before) > 1:
+            # Loading the SQL parser takes a tenth of a second: not of the time for planning.
+            importlib.import_module("eddyline.sql.failures")
         self._collector = NoteCollector(len(self._stages.routed))
         self._builds = itertools.count(1)
         self._lock = threading.Lock()

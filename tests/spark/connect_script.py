@@ -7,6 +7,7 @@ import pathlib
 import random
 import sys
 import tempfile
+import threading
 
 from pyspark.sql import SparkSession
 
@@ -56,7 +57,13 @@ def stream(spark) -> dict:
     return {
         "kept": spark.read.parquet(str(folder / "out")).count(),
         "seen": f.report().rows,
+        "keeps_alive": [t.name for t in threading.enumerate() if _keeps_alive(t)],
     }
+
+
+def _keeps_alive(thread: threading.Thread) -> bool:
+    """Whether a thread that calls listeners keeps the program from ending."""
+    return "event_handler" in thread.name and not thread.daemon
 
 
 def classes(spark) -> dict:
@@ -67,9 +74,12 @@ def classes(spark) -> dict:
         "concat(id, if(id % 2 = 0 AND id % 20 != 0, ' drop', ' keep')) AS a",
         "concat(id, if(id % 2 = 1 AND id % 21 != 0, ' drop', ' keep')) AS b",
     )
-    conditions = [f"length(sha2(repeat({n}, 20), 512)) > 0 and {n} like '%keep'" for n in "ab"]
+    conditions = [
+        f"length(sha2(repeat({n}, 20), 512)) > 0 and right({n}, 4) = 'keep'" for n in "ab"
+    ]
     expected = sorted(row.id for row in df.filter(" AND ".join(conditions)).collect())
-    native = el.where(*conditions, policy="mesh", seed=0)
+    patient = el.MeshOptions(planning_s_max=None)
+    native = el.where(*conditions, policy=patient, sample=df, seed=0)
 
     def keep(text):
         return "keep" in max(text for _ in range(100))

@@ -44,7 +44,7 @@ def test_the_report_covers_all_workers(answer) -> None:
 
 
 def test_streaming(answer) -> None:
-    assert answer["stream"] == {"kept": 3_000, "seen": 6_000}
+    assert answer["stream"] == {"kept": 3_000, "seen": 6_000, "keeps_alive": []}
 
 
 def test_bad_input_is_named_before_the_job_starts(answer) -> None:

@@ -189,7 +189,13 @@ class StreamObserver:
                 if observer := find():
                     observer._mark_ended(str(event.runId))
 
-        self._spark.streams.addListener(Listener())
+        # In Connect a thread of the client calls listeners until the program ends. One that is
+        # started by a daemon is a daemon, too, and so does not keep the program from ending.
+        adding = threading.Thread(
+            target=self._spark.streams.addListener, args=(Listener(),), daemon=True
+        )
+        adding.start()
+        adding.join()
 
 
 def _notes_in(row: Any) -> Iterable[Any]:

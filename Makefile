@@ -49,8 +49,8 @@ bench: setup  ## run every benchmark and write its numbers under artifacts/ (DAT
 	@$(BIN)/eddyline bench joins --json artifacts/joins.json $(if $(DATA),--data $(DATA)) $(if $(FLINK),--flink $(FLINK))
 	@$(BIN)/eddyline bench amri --json artifacts/amri.json $(if $(DATA),--data $(DATA))
 
-docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md
-	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md
+docs: setup  ## write the measured numbers under artifacts/ into docs/benchmarks.md and the README
+	@$(BIN)/python scripts/benchmarks_page.py artifacts docs/benchmarks.md README.md
 
 clean:  ## remove the virtual environment and everything built
 	rm -rf $(VENV) artifacts build dist spark-warehouse

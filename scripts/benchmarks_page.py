@@ -1,7 +1,8 @@
 """Write docs/benchmarks.md from the JSON files that `eddyline bench NAME --json FILE` wrote.
 
-A section for each benchmark, a table for each of its parts. What a number was compared with stands
-in the table if it is short; otherwise once below it, as a note.
+A few numbers go into the README, too. On the page there is a section for each benchmark, and a table
+for each of its parts. What a number was compared with stands in the table if it is short; otherwise
+once below it, as a note.
 """
 
 from __future__ import annotations
@@ -19,11 +20,55 @@ Written by `make docs` from what `make bench` measured; nothing here is typed by
 ratios of variants run in turn, medians of several rounds, beside a control that compares a variant
 with itself. Evaluations are counted. "paper" is what the paper reports for the same quantity.
 """
+#: What the README shows: the benchmark, the beginning of the metric, and what to call it.
+HEADLINES = (
+    (
+        "native",
+        "three kinds of rows, native: best static order / mesh, planned with the default",
+        "Spark's own conditions over three kinds of rows, CPU time: best single order / mesh",
+    ),
+    (
+        "native",
+        "three classes of digests, native: as written / mesh, planned with the default limit",
+        "the same with hashes as conditions: as written / mesh",
+    ),
+    (
+        "where",
+        "three predicates of less than 1 us, 2,000,000 rows: CPU time, auto / Spark's filter",
+        "three Python predicates of less than 1 µs, CPU time: `el.where` / `df.filter`",
+    ),
+    (
+        "mesh",
+        "fig 10: skewed (Poisson): output rate, mesh / single plan",
+        "Query Mesh on skewed data, results a second: mesh / single plan",
+    ),
+    (
+        "cacq",
+        "fig 8: filters visited by a row, tickets",
+        "queries over five columns: filters that a row visits (at best 1.14)",
+    ),
+    (
+        "cacq",
+        "fig 6 a: 50 queries: time, an eddy for each / one for all",
+        "50 queries over one stream, time: one by one / shared",
+    ),
+    (
+        "cacq",
+        "memory of a query on the driver, beside its text",
+        "memory of one of 100,000 queries on the driver, beside its text",
+    ),
+    (
+        "amri",
+        "2,500 rows, 3 join columns: index bytes, 7 hash indices / AMRI",
+        "index over join state for every search, memory: 7 hash indices / one that tunes itself",
+    ),
+)
+BEGIN, END = "<!-- measured: written by make docs -->", "<!-- end -->"
 CELL_MAX = 60  # characters of a baseline in a table; a longer one becomes a note
 
 
-def main(artifacts: pathlib.Path, page: pathlib.Path) -> int:
-    """Write the page; return an exit status."""
+def main(artifacts: pathlib.Path, page: pathlib.Path, readme: pathlib.Path) -> int:
+    """Write the page and the table of the README; return an exit status."""
     files = sorted(artifacts.glob("*.json"))
     if not files:
         print(f"no results in {artifacts}; run `make bench` first", file=sys.stderr)
@@ -32,8 +77,35 @@ def main(artifacts: pathlib.Path, page: pathlib.Path) -> int:
     links = [f"[{name}](#eddyline-bench-{name})" for name in (each["bench"] for each in documents)]
     sections = [section for document in documents for section in benchmark_sections(document)]
     page.write_text("\n".join([HEAD, " | ".join(links), "", *sections]))
-    print(f"wrote {page}")
+    text = readme.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    readme.write_text("\n".join([before + BEGIN, "", headlines(documents), "", END]) + after)
+    print(f"wrote {page} and {readme}")
     return 0
+
+
+def headlines(documents: Sequence[dict[str, Any]]) -> str:
+    """Return the numbers of the README as a table; those that were not measured are left out."""
+    results = {
+        (each["bench"], result["metric"]): result
+        for each in documents
+        for result in each["results"]
+    }
+    lines = [_row(["what", "measured", "paper"]), "|---|---:|---|"]
+    for bench, metric, words in HEADLINES:
+        found = [
+            r for (name, full), r in results.items() if name == bench and full.startswith(metric)
+        ]
+        for result in found[:1]:
+            unit = result["unit"]
+            value = (
+                f"{result['value']:,.0f} bytes" if unit == "bytes" else f"{result['value']:,.2f}"
+            )
+            value += " x" if unit == "x" else ""
+            paper = "" if result["paper"] is None else str(result["paper"])
+            lines.append(_row([words, value, paper]))
+    return "\n".join(lines)
 
 
 def benchmark_sections(document: dict[str, Any]) -> Iterator[str]:
@@ -93,4 +165,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
+    sys.exit(main(*map(pathlib.Path, sys.argv[1:4])))

@@ -1,6 +1,6 @@
 """Write docs/benchmarks.md from the JSON files that `eddyline bench NAME --json FILE` wrote.
 
-A few numbers go into the README, too. On the page there is a section for each benchmark, and a table
+A few numbers go into the README, too. On the page there is a section for each benchmark, a table
 for each of its parts. What a number was compared with stands in the table if it is short; otherwise
 once below it, as a note.
 """

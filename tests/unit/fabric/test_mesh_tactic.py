@@ -127,20 +127,23 @@ class TestCorrelatedRows:
         assert router.totals.seen.sum() / 60_000 < 1.9
 
 
+#: The worst routes for each kind of rows, and a tree that tells the kinds apart.
+WORST = [(1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)]
+KINDS = Tree(
+    Node(
+        0,
+        Split("kind", values=("k1",)),
+        Node(1),
+        Node(2, Split("kind", values=("k2",)), Node(2), Node(0)),
+    )
+)
+
+
 class TestTrialsDecide:
     def bad_mesh(self) -> Mesh:
         """Send every kind along the worst route for it."""
-        worst = [(1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)]
-        tree = Tree(
-            Node(
-                0,
-                Split("kind", values=("k1",)),
-                Node(1),
-                Node(2, Split("kind", values=("k2",)), Node(2), Node(0)),
-            )
-        )
-        classes = tuple(RowClass(route, 1 / 3, 1.0, 2.0, (1.0,) * OPERATORS) for route in worst)
-        return Mesh(tree, classes)
+        classes = tuple(RowClass(route, 1 / 3, 1.0, 2.0, (1.0,) * OPERATORS) for route in WORST)
+        return Mesh(KINDS, classes)
 
     def run_trial(self) -> tuple[object, list[str], weakref.ref[Mesh]]:
         router = make_router("mesh", budget=0.0)
@@ -226,22 +229,13 @@ class TestPromises:
 
 
 def test_rows_that_cost_more_than_in_one_order_leave_the_classes_at_once() -> None:
-    worst = [(1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)]
-    tree = Tree(
-        Node(
-            0,
-            Split("kind", values=("k1",)),
-            Node(1),
-            Node(2, Split("kind", values=("k2",)), Node(2), Node(0)),
-        )
-    )
     for single, verdict in ((0.6, True), (1.5, False)):
-        classes = [RowClass(r, 1 / 3, 12.0, 24.0, (0.3,) * 4, (single,) * 4) for r in worst]
+        classes = [RowClass(r, 1 / 3, 12.0, 24.0, (0.3,) * 4, (single,) * 4) for r in WORST]
         router = make_router("mesh", budget=0.0)
         tactic = router.segments[0].tactic
         tactic.class_search.attributes = {"kind": OPERATORS + 1}
         tactic._schedule.allows = lambda search: False
-        tactic._adopt(Mesh(tree, tuple(classes)))
+        tactic._adopt(Mesh(KINDS, tuple(classes)))
         columns, passed = make_data(1, 20_000)
         assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
         assert len(router.journal.of(DriftDetected)) >= 1

@@ -55,7 +55,7 @@ HEADLINES = (
     (
         "cacq",
         "memory of a query on the driver, beside its text",
-        "memory of one of 100,000 queries on the driver, beside its text",
+        "memory of one of 20,000 queries on the driver, beside its text",
     ),
     (
         "amri",

@@ -22,7 +22,7 @@ from eddyline.sql.parse import parse
 from eddyline.sql.schemas import Schemas
 
 
-def driver_bytes(count: int, one_by_one: bool = False) -> float:
+def driver_bytes(count: int) -> float:
     """Return the bytes that the driver keeps for a query, without the characters of its text.
 
     For queries with two comparisons whose texts differ in their constants.
@@ -30,9 +30,7 @@ def driver_bytes(count: int, one_by_one: bool = False) -> float:
     Parameters
     ----------
     count
-        Number of queries.
-    one_by_one
-        Whether each is a change of the catalogue of its own.
+        Number of queries, added together.
 
     """
     from eddyline.spark.engine.catalogue import Catalogue
@@ -55,10 +53,7 @@ def driver_bytes(count: int, one_by_one: bool = False) -> float:
         gc.collect()
         tracemalloc.start()
         given = [(f"q{number}", text, "count") for number, text in enumerate(texts)]
-        if one_by_one:
-            entries = [catalogue.add_queries([own])[0] for own in given]
-        else:
-            entries = catalogue.add_queries(given)
+        entries = catalogue.add_queries(given)
         compiled: Numbered[CompiledQuery] = Numbered()
         for entry in entries:
             template = templates.find(entry.text)

@@ -130,3 +130,8 @@ def by_spark(df, conditions: list[Any]):
 
 def ids(df) -> list[int]:
     return sorted(r["id"] for r in df.select("id").collect())
+
+
+def jobs_so_far(spark: Any) -> int:
+    """Return the number of jobs that Spark has begun; its status store forgets all but 1,000."""
+    return spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()

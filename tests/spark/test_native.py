@@ -25,7 +25,7 @@ from eddyline.spark.common.session_settings import session_settings
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.failing import why_it_may_fail
 from eddyline.spark.native.timing import TimedConditions, TimedTrial, time_conditions
-from tests.spark.cases import SCHEMA, random_rows
+from tests.spark.cases import SCHEMA, jobs_so_far, random_rows
 
 PATIENT = el.MeshOptions(planning_s_max=None)
 
@@ -359,11 +359,11 @@ class TestPlanning:
         f = el.where(*HASHES, *python, policy=PATIENT, seed=0)
         table.transform(f)
         records = len(f.journal())
-        jobs = len(table.sparkSession.sparkContext.statusTracker().getJobIdsForGroup(None))
+        jobs = jobs_so_far(table.sparkSession)
         table.transform(f)
         table.select("*").transform(f)
         assert len(f.journal()) == records
-        assert len(table.sparkSession.sparkContext.statusTracker().getJobIdsForGroup(None)) == jobs
+        assert jobs_so_far(table.sparkSession) == jobs
 
     def test_bad_limits(self):
         with pytest.raises(el.EddylineError, match="planning_s_max is 0"):

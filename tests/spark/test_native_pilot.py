@@ -12,7 +12,7 @@ from eddyline.journal.events import ClassesFound, NativeReordered, TrialEnded
 from eddyline.spark.native import conditions, counting, front, timing
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.learning import collect_arrow
-from tests.spark.cases import SCHEMA, random_rows
+from tests.spark.cases import SCHEMA, jobs_so_far, random_rows
 from tests.spark.test_native import HASHES, plan_of
 
 UNHURRIED = el.MeshOptions(planning_s_max=120.0)
@@ -146,9 +146,6 @@ class TestTrials:
 
 
 class TestCostOfPlanning:
-    def jobs(self, spark) -> int:
-        return spark.sparkContext._jsc.sc().statusStore().jobsList(None).size()
-
     def test_nothing_is_learnt_or_built_twice(self, spark, numbers, monkeypatch):
         built = []
         mesh_to_column = conditions.mesh_to_column
@@ -159,20 +156,20 @@ class TestCostOfPlanning:
 
         monkeypatch.setattr(conditions, "mesh_to_column", build)
         f = el.where(*HASHES, policy=UNHURRIED, seed=0)
-        before = self.jobs(spark)
+        before = jobs_so_far(spark)
         numbers.transform(f)
-        learnt = self.jobs(spark)
+        learnt = jobs_so_far(spark)
         assert learnt > before
         for _ in range(3):
             numbers.transform(f)
         numbers.filter("id > 5").transform(f)
-        assert self.jobs(spark) == learnt
+        assert jobs_so_far(spark) == learnt
         assert len(built) == 1
 
     def test_the_sample_is_read_once(self, spark, numbers, untimed):
-        before = self.jobs(spark)
+        before = jobs_so_far(spark)
         numbers.transform(el.where(*HASHES, policy=UNHURRIED, seed=0))
-        assert self.jobs(spark) - before <= 2  # Spark may run one query as two jobs
+        assert jobs_so_far(spark) - before <= 2  # Spark may run one query as two jobs
 
     def test_what_reads_no_files_is_not_planned_to_find_partitions(self, numbers, monkeypatch):
         monkeypatch.setattr(front, "_partition_filters", no_timing)

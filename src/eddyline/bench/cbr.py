@@ -11,12 +11,14 @@ import pathlib
 import statistics
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray
 from eddyline.bench import lab as lab_data
+from eddyline.bench.cbr_adaptive import changes, columns
 from eddyline.bench.cbr_overhead import overhead
 from eddyline.bench.harness import Bench, mean_of, ratio
 from eddyline.bench.stream_star import (
@@ -49,12 +51,20 @@ COUNTED_COST_US = 20.0  # of an operator, where calls are only counted
 def run(bench: Bench) -> None:
     """Run all experiments and note their numbers."""
     scale = 5 if bench.quick else 1
+
+    def evaluations(
+        passed: BoolArray, attributes: Mapping[str, pa.Array], policy: RoutingPolicy
+    ) -> float:
+        return _calls(_route(passed, attributes, policy, bench.seed), len(passed))
+
     parts = {
         "skew": lambda: _varying_skew(bench, scale),
         "random": lambda: _random_selectivities(bench, scale),
         "aggregate": lambda: _aggregate_selectivity(bench, scale),
         "costs": lambda: _operator_cost(bench, scale),
         "nothing": lambda: _nothing_to_gain(bench, scale),
+        "columns": lambda: columns(bench, evaluations, scale),
+        "changes": lambda: changes(bench, evaluations, scale),
         "overhead": lambda: overhead(
             bench, lambda stream, policy, probes: _timed(stream, policy, bench.seed, probes), scale
         ),
@@ -66,7 +76,7 @@ def run(bench: Bench) -> None:
 
 def _route(
     passed: BoolArray,
-    attributes: dict[str, pa.Array],
+    attributes: Mapping[str, pa.Array],
     policy: RoutingPolicy,
     seed: int,
     probes: int = 0,

@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from eddyline.bench import cbr
+from eddyline.bench.cbr_adaptive import PERIODS
+from eddyline.bench.cbr_data import KINDS
 from eddyline.bench.harness import Bench
 from eddyline.bench.stream_star import (
     Stream,
@@ -86,13 +88,29 @@ def test_nothing_to_gain_can_differ_and_costs_hardly_any_calls(monkeypatch) -> N
     assert 1.0 < counted.value < 1.02
 
 
+def test_columns_of_every_kind_are_counted() -> None:
+    bench = Bench("cbr", seed=5, only="columns")
+    cbr.run(bench)
+    assert len(bench.results) == 2 * len(KINDS)
+    assert all(1.05 < result.value <= 1.15 for result in bench.results)
+
+
+def test_changes_are_compared_with_source_based_routing() -> None:
+    bench = Bench("cbr", seed=5, quick=True, only="changes")
+    cbr.run(bench)
+    values = {result.metric: result.value for result in bench.results}
+    assert len(values) == 2 * len(PERIODS)
+    assert max(value for metric, value in values.items() if "100,000" in metric) <= 1.15
+    assert max(values.values()) < 2.33 / 1.27  # as written, against source-based routing
+
+
 @pytest.mark.slow
 def test_every_part_without_data_runs(tmp_path) -> None:
     path = tmp_path / "cbr.json"
     result = CliRunner().invoke(app, ["bench", "cbr", "--quick", "--json", str(path)])
     assert result.exit_code == 0, result.output
     results = json.loads(path.read_text())["results"]
-    parts = {"skew", "random", "aggregate", "costs", "nothing", "overhead"}
+    parts = {"skew", "random", "aggregate", "costs", "nothing", "columns", "changes", "overhead"}
     assert {each["part"] for each in results} == parts
     fewer = {each["metric"]: each["value"] for each in results}
     assert fewer["8 joins, largest skew: routing calls, Content-Learns (Eddyline's)"] > 60

@@ -13,11 +13,12 @@ import pathlib
 import numpy as np
 import pytest
 
+from eddyline.bench.cbr_data import rotating
 from eddyline.bench.stream_star import source_based_calls
 from eddyline.fabric import Router, RouterOptions
 from eddyline.journal.events import DriftDetected, OrderChanged
 from eddyline.ordering.static import best_ordering, ordering_cost
-from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
+from eddyline.testing.synthetic import make_filters, to_columns
 
 TEXT_COSTS_US = np.array([0.5, 25.0, 25.0, 200.0, 3_000.0])
 COPIES = 10  # of each text: 113,140 rows
@@ -90,17 +91,6 @@ class TestTimeOrderedText:
                 if drop_rates[number] >= 1 / 3:
                     before = costs_us[order[:position]]
                     assert not (before >= 100 * costs_us[number]).any()
-
-
-def rotating(seed: int, period: int, rows: int, filters: int = 4) -> np.ndarray:
-    """Let another filter drop nearly everything after each period."""
-    rng = np.random.default_rng(seed)
-    phases = []
-    for phase in range(-(-rows // period)):
-        selectivities = [0.9] * filters
-        selectivities[phase % filters] = 0.05
-        phases.append(draw_answers(rng, period, selectivities, correlation=1))
-    return np.concatenate(phases)[:rows]
 
 
 @pytest.mark.parametrize("cost_us", [1.0, 10.0])

@@ -24,7 +24,12 @@ from eddyline.fabric.operator_array import RouteTrace
 from eddyline.fabric.profiler import Profile, ProfileDemand
 from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.tactics.class_search import ClassSearch
-from eddyline.fabric.tactics.classes import UNCLASSIFIED, ClassesInUse, route_words_of
+from eddyline.fabric.tactics.classes import (
+    UNCLASSIFIED,
+    UNKNOWN_VALUES,
+    ClassesInUse,
+    route_words_of,
+)
 from eddyline.fabric.tactics.search_schedule import SearchSchedule
 from eddyline.fabric.tactics.single_order import SingleOrder
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
@@ -202,8 +207,11 @@ class MeshTactic:
         if self._trial is not None and self._trial.is_over:
             self._decide(self._trial)
         if drift is not None:
-            self.default.forget(drift)
-            self._discard_rows()
+            if drift.row_class == UNKNOWN_VALUES:
+                self._context.write(drift)
+            else:
+                self.default.forget(drift)
+                self._discard_rows()
             self._schedule.note_drift()
             # Else the mesh stays in use until something better has won its trial.
             self._is_promise_broken = True

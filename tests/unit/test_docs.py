@@ -25,3 +25,11 @@ def test_the_map_of_the_code_names_every_package() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     packages = [path.parent.name for path in ROOT.glob("src/eddyline/*/__init__.py")]
     assert [name for name in packages if f"src/eddyline/{name}" not in text] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    for page in folder.glob("0*.md"):
+        number, title = page.read_text().splitlines()[0].removeprefix("# ").split(". ", 1)
+        assert f"{number}. [{title}]({page.name})\n" in index

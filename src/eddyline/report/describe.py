@@ -281,4 +281,7 @@ def class_table(classes: Sequence[ClassLine]) -> Table:
         ]
         for line in classes
     ]
-    return Table(columns, rows, title="classes of rows")
+    others = 1.0 - sum(line.share for line in classes)
+    has_others = others >= 0.0005 and len({line.where for line in classes}) == 1
+    words = f"; the other {others:.1%} of the rows took one order" if has_others else ""
+    return Table(columns, rows, title=f"classes of rows{words}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -12,6 +13,7 @@ from rich.console import Console
 from eddyline.journal import Record
 from eddyline.journal.events import ClassesFound, OrderChanged
 from eddyline.report import ClassLine, PredicateLine, QueryState, QueryStates, Report, RunReport
+from eddyline.report.describe import class_table
 from eddyline.report.document import Column, Document, Items, Table
 from eddyline.report.text import column_widths, to_text
 from eddyline.report.view import View
@@ -184,6 +186,15 @@ def test_long_names_and_sql_are_shortened_and_errors_are_not() -> None:
     assert row.count("…") == 2
     error = "ValueError: " + " ".join(SQL.split())
     assert error in " ".join(text.split())
+
+
+def test_rows_of_no_class_are_named_beside_the_classes() -> None:
+    line = ClassLine("kind = a", "p → q", "in Python", 0.25, 1.0, 2.0)
+    assert class_table([line]).title == (
+        "classes of rows; the other 75.0% of the rows took one order"
+    )
+    assert class_table([line, replace(line, share=0.75)]).title == "classes of rows"
+    assert class_table([line, replace(line, where="in Spark")]).title == "classes of rows"
 
 
 def test_wide_characters_count_twice() -> None:

@@ -18,6 +18,7 @@ from eddyline.attributes.kinds import is_discrete, to_numbers
 CutBy = Literal["frequency", "width"]
 
 TABLE_VALUES_MAX = 4_096  # integers from the least to the greatest that are looked up in a table
+COMPARED_CUTS_MAX = 64
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -158,7 +159,11 @@ class Layout:
 
     def _by_range(self, values: pa.Array) -> IntArray:
         numbers = to_numbers(values)
-        ranges = np.searchsorted(self._cuts, numbers, side="right")
+        if len(self._cuts) <= COMPARED_CUTS_MAX:  # comparing with all is faster than a search
+            is_above = np.less_equal.outer(self._cuts, numbers).view(np.uint8)
+            ranges = np.add.reduce(is_above, axis=0, dtype=np.uint8).astype(np.int64)
+        else:
+            ranges = np.searchsorted(self._cuts, numbers, side="right")
         unknown = np.isnan(numbers)
         if unknown.any():
             ranges[unknown] = self.size - 1

@@ -79,16 +79,16 @@ def screen_attribute(values: pa.Array) -> str | None:
             pc.min_max(values).as_py()
         except (OverflowError, ValueError):
             return "has dates outside the range of Python's"
-    distinct = pc.count_distinct(values, mode="all").as_py()
-    if distinct == 1:
+    if _is_constant(values):
         return "constant" if values.null_count == 0 else NULL_EVERYWHERE
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        distinct = pc.count_distinct(values, mode="all").as_py()
         length = pc.mean(pc.utf8_length(values)).as_py()
         if length > LENGTH_MAX:
             return f"is too long: {length:.0f} characters on average"
         if distinct > _distinct_max(len(values)):
             return f"has too many different values: {distinct} in {len(values)} rows"
-    elif not is_discrete(values) or distinct > DISTINCT_SHARE_MAX * len(values):
+    elif not is_discrete(values):
         numbers = to_numbers(values)
         steps = np.diff(numbers[~np.isnan(numbers)])
         up, down = np.count_nonzero(steps >= 0), np.count_nonzero(steps <= 0)
@@ -96,6 +96,14 @@ def screen_attribute(values: pa.Array) -> str | None:
             direction = "grows" if up >= down else "falls"
             return f"{direction} with arrival order, so it cannot classify future rows"
     return None
+
+
+def _is_constant(values: pa.Array) -> bool:
+    # The first rows often show that it is not.
+    return all(
+        pc.count_distinct(part, mode="all").as_py() == 1
+        for part in (values.slice(0, ROWS_MIN), values)
+    )
 
 
 def _distinct_max(rows: int) -> float:

@@ -209,20 +209,29 @@ class OperatorArray:
         counts, busy_by_operator_us = self._sum_up(token, visits)
         return RouteTrace(rows, entered_count, visits, alive, counts, busy_by_operator_us)
 
-    def _sum_up(self, token: RToken, visits: Iterable[Visit]) -> tuple[IntArray, FloatArray]:
-        """Update the cost of each operator; return rows seen and passed, and times."""
-        counts = np.zeros((2, len(self.operators)), dtype=np.int64)
-        busy_us = np.zeros(len(self.operators))
-        given_us = self._given_costs_us
-        calls = []
-        for number, _, _, seen, passed, spent_us, own_us in visits:
-            counts[0, number], counts[1, number], busy_us[number] = seen, passed, spent_us
-            calls.append((number, seen, own_us))
-            if token.learns:
-                cost_us = own_us / seen if given_us is None else float(given_us[number])
-                token.feed_back(number, seen, seen - passed, cost_us)
-        self.costs.add_batch(calls)
-        return counts, busy_us
+    def _sum_up(self, token: RToken, visits: Sequence[Visit]) -> tuple[IntArray, FloatArray]:
+        """Return rows seen and passed, and times; tell the token, if its route learns."""
+        operators = len(self.operators)
+        seen, passed, busy_us = [0] * operators, [0] * operators, [0.0] * operators
+        for visit in visits:
+            number = visit.operator
+            seen[number], passed[number] = visit.seen, visit.passed
+            busy_us[number] = visit.busy_us
+        if token.learns:
+            given_us = self._given_costs_us
+            for number, _, _, rows, kept, _, own_us in visits:
+                cost_us = own_us / rows if given_us is None else float(given_us[number])
+                token.feed_back(number, rows, rows - kept, cost_us)
+        return np.array((seen, passed), dtype=np.int64), np.array(busy_us)
+
+    def learn_costs(self, traces: Sequence[RouteTrace]) -> None:
+        """Update the cost of each operator by all its calls for the rusters of a chunk."""
+        rows, own_us = [0] * len(self.operators), [0.0] * len(self.operators)
+        for trace in traces:
+            for visit in trace.visits:
+                rows[visit.operator] += visit.seen
+                own_us[visit.operator] += visit.own_us
+        self.costs.add_batch(list(zip(range(len(rows)), rows, own_us, strict=True)))
 
     def drops(self, number: int, batch: Batch, rows: Rows) -> BoolArray:
         """Evaluate an operator on rows only to learn: True where it drops the row.

@@ -36,6 +36,7 @@ STEADY_SHARE = 16
 STEADY_FACTOR = 4
 DRIFT_SHARE = 8
 ADVANCE_US = 10_000.0
+REST_SHARE = 1.5  # of a chunk: what is left of a batch and is less goes into one chunk
 
 
 class Router:
@@ -104,12 +105,14 @@ class Router:
 
     def route(self, columns: Sequence[pa.Array], rows: int) -> BoolArray:
         """Return a verdict for each row: True keeps it."""
-        if rows <= self._rows_next or len(self.operators) == 1:
+        if rows < REST_SHARE * self._rows_next or len(self.operators) == 1:
             return self._route_chunk(Batch(columns, self.readers, rows, self._shared))
         verdicts = []
         start = 0
         while start < rows:
-            length = min(self._rows_next, rows - start)
+            length = self._rows_next
+            if rows - start < REST_SHARE * length:
+                length = rows - start
             chunk = [column.slice(start, length) for column in columns]
             verdicts.append(self._route_chunk(Batch(chunk, self.readers, length, self._shared)))
             start += length

@@ -54,6 +54,7 @@ class Segment:
             trace = self.array.follow(ruster.token, batch, ruster.rows, errors)
             tactic.observe(batch, ruster, trace)
             traces.append(trace)
+        self.array.learn_costs(traces)
         entered, seen, passed = self.ledger.book_traces(traces)
         left = surviving_rows(traces)
         if not tactic.learns:

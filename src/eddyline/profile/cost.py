@@ -111,6 +111,7 @@ class Costs:
         self._models = [CostModel() for _ in range(count)]
         self._slowdown = 1.0
         self._slowdowns: deque[float] = deque([1.0], maxlen=32)
+        self._per_row_us: list[float | None] | None = None  # until the next call is added
 
     def add_batch(self, calls: Sequence[tuple[int, int, float]]) -> None:
         """Take the calls of one batch into account: predicate, rows, microseconds."""
@@ -123,12 +124,14 @@ class Costs:
         slowdown = elapsed_us / expected_us if expected_us and elapsed_us else 1.0
         self._slowdown = min(max(slowdown, 1 / SLOWDOWN_MAX), SLOWDOWN_MAX)
         self._slowdowns.append(self._slowdown)
+        self._per_row_us = None
         for number, rows, us in calls:
             self._models[number].add(rows, us / self._slowdown)
 
     def add(self, number: int, rows: int, elapsed_us: float) -> None:
         """Take one more call into account, right after the last batch, at its slowdown factor."""
         self._models[number].add(rows, elapsed_us / self._slowdown)
+        self._per_row_us = None
 
     @property
     def are_settled(self) -> bool:
@@ -141,5 +144,9 @@ class Costs:
         The costs are multiplied by the median slowdown factor of recent batches, so that they are
         those of the machine as it usually is.
         """
-        usual = statistics.median(self._slowdowns)
-        return [usual * model.per_row_us if model.known else None for model in self._models]
+        if self._per_row_us is None:
+            usual = statistics.median(self._slowdowns)
+            self._per_row_us = [
+                usual * model.per_row_us if model.known else None for model in self._models
+            ]
+        return self._per_row_us

@@ -299,5 +299,5 @@ def test_rows_that_change_are_followed_within_a_chunk(monkeypatch) -> None:
     columns = [pa.array(np.random.default_rng(63).random(200_000))]
     sliced = route_all(make_router(4, ["noise"]), passed, columns)
     monkeypatch.setattr(content_tactic, "SLICE_ROWS", 1 << 20)
-    monkeypatch.setattr(content_tactic, "SLICE_MAX", 1 << 20)
+    monkeypatch.setattr(content_tactic, "SLICE_ROWS_SOON", 1 << 20)
     assert sliced < 0.95 * route_all(make_router(4, ["noise"]), passed, columns)

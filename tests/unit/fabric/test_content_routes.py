@@ -20,9 +20,9 @@ class TwoKinds:
 
 
 def sizes(rare: int, common: int) -> dict[tuple[int, ...], int]:
-    partitions = np.array([[0] * common + [1] * rare])
-    kinds, classifier = TwoKinds(), np.zeros(2, dtype=np.int64)
-    grouped = group_by_route(kinds, classifier, partitions, np.ones(2), (0, 1))  # type: ignore[arg-type]
+    partitions = {0: np.array([0] * common + [1] * rare)}
+    kinds, classifier, rows = TwoKinds(), np.zeros(2, dtype=np.int64), np.arange(common + rare)
+    grouped = group_by_route(kinds, classifier, partitions, rows, np.ones(2), (0, 1))  # type: ignore[arg-type]
     counts: dict[tuple[int, ...], int] = {}
     for route, rows in grouped:
         counts[route] = counts.get(route, 0) + len(rows)

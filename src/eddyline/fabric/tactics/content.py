@@ -7,11 +7,11 @@ Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from eddyline.arrays import BoolArray, IntArray, Rows
+from eddyline.arrays import BoolArray, Rows
 from eddyline.content import NO_ATTRIBUTE, ContentLearns, ContentOptions
 from eddyline.fabric.knowledge import ContentKnowledge, Knowledge, PairKnowledge
 from eddyline.fabric.ledger import ChunkOutcome
@@ -21,14 +21,20 @@ from eddyline.fabric.rtoken import RToken
 from eddyline.fabric.tactics.content_check import BenefitCheck
 from eddyline.fabric.tactics.content_counts import ContentCounts
 from eddyline.fabric.tactics.content_detours import DetourRate
-from eddyline.fabric.tactics.content_routes import PartitionedAttributes, group_by_route
+from eddyline.fabric.tactics.content_routes import (
+    BatchPartitions,
+    PartitionedAttributes,
+    group_by_route,
+)
 from eddyline.fabric.tactics.tactic import Ruster, SegmentContext
 from eddyline.mesh import Progress
 from eddyline.operators import Batch
 
 REGULAR, PROFILED = 0, 1
-#: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
-SLICE_ROWS, SLICE_MAX = 512, 4_096
+#: Rows that are routed before selectivities are updated: after a change of the rows, and then soon.
+SLICE_ROWS, SLICE_ROWS_SOON = 512, 4_096
+#: Later, as a share of the rows since that change.
+SLICE_SHARE = 8
 #: Classes of rows that could save no more a row are not searched for: finding partitions, counting
 #: and sending smaller rusters takes half of it.
 CLASSES_US = 0.4
@@ -87,13 +93,11 @@ class ContentTactic:
         self.check = BenefitCheck(self.content, self._attributes, context)
         self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
         self._slice_rows = SLICE_ROWS
+        self._rows_since_change = 0
         self._is_idle = False
         self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
         self._suggested: dict[int, int] = {}
-        # Of the rows partitioned last: partitions by attribute, and where each row is in them.
-        self._partitions: IntArray = np.zeros((len(attributes), 0), dtype=np.int64)
-        self._places: IntArray | None = None
         self._regular_traces: list[RouteTrace] = []
         self._profiled_traces: list[RouteTrace] = []
         self._traces_to_observe: list[RouteTrace] = []
@@ -104,10 +108,11 @@ class ContentTactic:
         """Yield the rows to profile, then a ruster for each route that partitions call for."""
         rows = np.arange(batch.rows) if rows is None else rows
         self._regular_traces, self._profiled_traces = [], []
+        self._partitions = BatchPartitions(self._attributes, batch, rows)
         self._counts.look(batch, rows)
         self._is_idle = not self._can_pay()
         if self._is_idle:
-            yield from self._assign_slices(batch, rows)
+            yield from self._assign_slices(rows)
             return
         self._counts.evaluate_first(batch, rows)
         is_warming_up = self._counts.is_warming_up
@@ -119,7 +124,7 @@ class ContentTactic:
                 yield Ruster(RToken((operator, *rest)), rows[is_profiled], PROFILED)
                 self._observe_visits()
                 rows = rows[~is_profiled]
-        yield from self._assign_slices(batch, rows)
+        yield from self._assign_slices(rows)
         if is_warming_up:
             self._counts.warm_up(batch, self._regular_traces, len(rows))
         elif self._options.counts_all_rows and not self.check.is_running:
@@ -135,17 +140,25 @@ class ContentTactic:
         cost_us = self._array.cost_us()
         return float(cost_us.sum() - cost_us.min()) > CLASSES_US
 
-    def _assign_slices(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
+    def _assign_slices(self, rows: Rows) -> Iterator[Ruster]:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
         while begin < len(rows):
-            has_changed = self._update_order()
-            self._slice_rows = SLICE_ROWS if has_changed else min(2 * self._slice_rows, SLICE_MAX)
-            end = begin + self._slice_rows
-            yield from self._assign_regular(batch, rows[begin:end])
+            self._size_slice(has_changed=self._update_order())
+            own = rows[begin : begin + self._slice_rows]
+            yield from self._assign_regular(own)
             self._observe_visits()
             self.check.conclude()
-            begin = end
+            begin += len(own)
+            self._rows_since_change += len(own)
+
+    def _size_slice(self, has_changed: bool) -> None:
+        """Update often after a change, and then ever less often."""
+        if has_changed:
+            self._rows_since_change, self._slice_rows = 0, SLICE_ROWS
+        else:
+            rows_max = max(SLICE_ROWS_SOON, self._rows_since_change // SLICE_SHARE)
+            self._slice_rows = min(2 * self._slice_rows, rows_max)
 
     def _update_order(self) -> bool:
         """Order the operators by overall selectivity; return True if that saves much."""
@@ -160,25 +173,24 @@ class ContentTactic:
         )
         return before_us > CHANGED_TIMES * after_us
 
-    def _assign_regular(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
-        self._partition(batch, rows, self.check.attributes_in_use())
+    def _assign_regular(self, rows: Rows) -> Iterator[Ruster]:
         cost_us = self._array.cost_us()
-        places = np.arange(len(rows))
         classifiers = self.check.classifiers()
-        for side, own in enumerate(self.check.deal(places)):
-            partitions = self._partitions if len(own) == len(rows) else self._partitions[:, own]
+        attributes = self.check.attributes_in_use()
+        for side, own in enumerate(self.check.deal(rows)):
+            partitions = {number: self._partitions.by(number)[own] for number in attributes}
             groups = group_by_route(
-                self.content, classifiers[side], partitions, cost_us, self.order
+                self.content, classifiers[side], partitions, own, cost_us, self.order
             )
             for route, members in groups:
-                yield Ruster(RToken(route), rows[own[members]], REGULAR, side)
+                yield Ruster(RToken(route), members, REGULAR, side)
 
     def observe(self, batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
         """Count what a ruster showed; selectivities are updated when its slice is through."""
         if ruster.label == PROFILED:
             assert ruster.rows is not None
-            self._partition(batch, ruster.rows, self._counts.candidates())
-            self.content.sample(self._partitions, trace.visits[0].answers)
+            partitions = self._attributes.partition(batch, ruster.rows, self._counts.candidates())
+            self.content.sample(partitions, trace.visits[0].answers)
             self._profiled_traces.append(trace)
             self._detours.add(trace)
         else:
@@ -187,7 +199,7 @@ class ContentTactic:
         self._traces_to_observe.append(trace)
 
     def _observe_visits(self) -> None:
-        """Update running selectivities with all visits since the last partitioning."""
+        """Update running selectivities with all visits since the last update."""
         visits: dict[int, list[Visit]] = {}
         for trace in self._traces_to_observe:
             for visit in trace.visits:
@@ -198,13 +210,9 @@ class ContentTactic:
             passed = np.concatenate([visit.answers for visit in own])
             self.content.observe(operator, passed)
             if operator in pairs:
-                asked = [visit.asked for visit in own if visit.asked is not None]
-                rows = np.concatenate(asked) if len(asked) == len(own) else None
-                if rows is not None and self._places is not None:
-                    rows = self._places[rows]
+                asked = np.concatenate([visit.asked for visit in own if visit.asked is not None])
                 for attribute in pairs[operator]:
-                    of_rows = self._partitions[attribute]
-                    of_rows = of_rows if rows is None else of_rows[rows]
+                    of_rows = self._partitions.by(attribute)[asked]
                     self.content.observe_pair(operator, attribute, passed, of_rows)
 
     def _pairs_in_use(self) -> dict[int, set[int]]:
@@ -215,14 +223,6 @@ class ContentTactic:
                 if attribute != NO_ATTRIBUTE:
                     pairs.setdefault(operator, set()).add(attribute)
         return pairs
-
-    def _partition(self, batch: Batch, rows: Rows, attributes: Sequence[int]) -> None:
-        """Partition rows by some attributes, for routing them and for observing the result."""
-        self._partitions = self._attributes.partition(batch, rows, attributes)
-        self._places = None  # where all rows of the batch are partitioned
-        if len(rows) < batch.rows:
-            self._places = np.zeros(batch.rows, dtype=np.int64)
-            self._places[rows] = np.arange(len(rows))
 
     def _pick_profiled(self, rows: int) -> BoolArray | None:
         """Return which rows are sent to the profiled operator first; None for none."""

@@ -18,9 +18,11 @@ from eddyline.operators import Batch
 
 COUNTED_ROWS_MAX = 1_024  # rows of a chunk that are counted on their usual routes
 WARM_UP_ROWS = 12_000
-LOOK_SHARE = 0.02  # of the useful work: what judging the attributes may take, after an advance
+LOOK_SHARE = 0.01  # of the useful work: what judging the attributes may take, after an advance
 LOOK_ADVANCE_US = 3_000.0
-FIRST_ROWS_MIN = 32  # evaluated by all operators whatever the budget says
+#: Rows that are evaluated by all operators whatever the budget says: to learn what that costs, and
+#: then at least so many more.
+FIRST_ROWS_TIMED, FIRST_ROWS_MIN = 8, 24
 
 
 class FirstRows:
@@ -41,6 +43,11 @@ class FirstRows:
     def is_wanted(self) -> bool:
         """Whether more rows are wanted."""
         return self.rows_left > 0
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there are any rows yet."""
+        return bool(self._parts)
 
     def add(self, partitions: IntArray, drops: BoolArray) -> None:
         """Add evaluated rows."""
@@ -132,11 +139,17 @@ class ContentCounts:
 
     def evaluate_first(self, batch: Batch, rows: Rows) -> None:
         """Evaluate rows by all operators, while more of the first ones are wanted."""
-        if self._first_rows.is_wanted and len(rows):
+        if self._first_rows.is_wanted and not self._first_rows.is_begun:
+            self._evaluate_first(batch, rows[:FIRST_ROWS_TIMED])
+            rows = rows[FIRST_ROWS_TIMED:]
+        if self._first_rows.is_wanted:
+            self._evaluate_first(batch, rows[: self._first_rows_affordable(len(rows))])
+
+    def _evaluate_first(self, batch: Batch, rows: Rows) -> None:
+        if len(rows):
             began = time.perf_counter()
-            picked = rows[: self._first_rows_affordable(len(rows))]
-            self._add_first(batch, picked, self._array.all_drops(batch, picked))
-            self._pay_profiling(began, np.full(len(self._array), len(picked)))
+            self._add_first(batch, rows, self._array.all_drops(batch, rows))
+            self._pay_profiling(began, np.full(len(self._array), len(rows)))
 
     def _first_rows_affordable(self, rows: int) -> int:
         wanted = self._first_rows.rows_left

@@ -94,11 +94,15 @@ class PartitionedAttributes:
         count = batch.rows if rows is None else len(rows)
         partitions = np.zeros((len(self._columns), count), dtype=np.int64)
         for attribute in attributes:
-            began = time.perf_counter()
-            values = batch.arrow(self._columns[attribute], rows)
-            partitions[attribute] = self._partitions[attribute].assign(values)
-            if count >= TIMED_ROWS_MIN:
-                self._row_us[attribute].append((time.perf_counter() - began) * 1e6 / count)
+            partitions[attribute] = self.partition_by(attribute, batch, rows)
+        return partitions
+
+    def partition_by(self, attribute: int, batch: Batch, rows: Rows | None) -> IntArray:
+        """Return the partition of each row by one attribute."""
+        began = time.perf_counter()
+        partitions = self._partitions[attribute].assign(batch.arrow(self._columns[attribute], rows))
+        if len(partitions) >= TIMED_ROWS_MIN:
+            self._row_us[attribute].append((time.perf_counter() - began) * 1e6 / len(partitions))
         return partitions
 
     def cost_us(self, attribute: int, measured: bool) -> float:
@@ -128,14 +132,49 @@ class PartitionedAttributes:
         return True
 
 
+class BatchPartitions:
+    """The partitions of a batch's rows by attribute, found when they are first asked for.
+
+    Parameters
+    ----------
+    attributes
+        The attributes, and how their domains are partitioned.
+    batch
+        The batch.
+    rows
+        The rows that matter; all others get partition 0.
+
+    """
+
+    def __init__(self, attributes: PartitionedAttributes, batch: Batch, rows: Rows) -> None:
+        self._attributes = attributes
+        self._batch = batch
+        self._rows = rows
+        self._found: dict[int, IntArray] = {}
+
+    def by(self, attribute: int) -> IntArray:
+        """Return the partition of each row of the batch by an attribute."""
+        found = self._found.get(attribute)
+        if found is None:
+            if len(self._rows) == self._batch.rows:
+                found = self._attributes.partition_by(attribute, self._batch, None)
+            else:
+                found = np.zeros(self._batch.rows, dtype=np.int64)
+                own = self._attributes.partition_by(attribute, self._batch, self._rows)
+                found[self._rows] = own
+            self._found[attribute] = found
+        return found
+
+
 def group_by_route(
     content: ContentLearns,
     classifier: IntArray,
-    partitions: IntArray,
+    partitions: Mapping[int, IntArray],
+    rows: Rows,
     cost_us: FloatArray,
     default: tuple[int, ...],
-) -> list[tuple[tuple[int, ...], IntArray]]:
-    """Return routes with the positions of the rows that take them.
+) -> list[tuple[tuple[int, ...], Rows]]:
+    """Return routes with the rows that take them.
 
     Parameters
     ----------
@@ -144,42 +183,48 @@ def group_by_route(
     classifier
         The classifier attribute of each operator.
     partitions
-        By attribute and row; only attributes in use are read.
+        For each attribute in use the partition of each of the rows.
+    rows
+        The rows to group.
     cost_us
         Cost of each operator.
     default
         The route of rows whose own route would have too few rows.
 
     """
-    rows, in_use = partitions.shape[1], sorted(set(classifier.tolist()) - {NO_ATTRIBUTE})
-    if not in_use:
-        return [(default, np.arange(rows))]
+    in_use = sorted(set(classifier.tolist()) - {NO_ATTRIBUTE})
+    if not in_use or not len(rows):
+        return [(default, rows)]
     # One line for each combination of partitions that occurs, not for each row.
-    size = content.detailed.shape[2]
-    key, keys = partitions[in_use[0]], size
-    for attribute in in_use[1:]:
-        if keys > TABLE_KEYS_MAX:  # numbered again, so that keys stay small
-            _, key = np.unique(key, return_inverse=True)
-            keys = int(key.max()) + 1 if rows else 1
-        key, keys = key * size + partitions[attribute], keys * size
-    first, kind_of_row = _kinds(key, keys)
-    expected = content.selectivities(partitions[:, first], classifier)
+    first, kind_of_row = _kinds([partitions[attribute] for attribute in in_use])
+    of_kinds = np.zeros((content.detailed.shape[1], len(first)), dtype=np.int64)
+    for attribute in in_use:
+        of_kinds[attribute] = partitions[attribute][first]
+    expected = content.selectivities(of_kinds, classifier)
     numbers, routes = routes_by_rank(expected, cost_us, SELECTIVITY_GRID)
+    if len(routes) == 1:
+        return [(routes[0], rows)]
     route_of_row = numbers[kind_of_row]
     counts = np.bincount(route_of_row, minlength=len(routes))
-    rows_min = min(RUSTER_ROWS_MIN, rows // 16)
+    rows_min = min(RUSTER_ROWS_MIN, len(rows) // 16)
     groups = [
-        (routes[number], np.flatnonzero(route_of_row == number))
+        (routes[number], rows[route_of_row == number])
         for number in np.flatnonzero(counts >= max(rows_min, 1)).tolist()
     ]
-    rest = np.flatnonzero(counts[route_of_row] < rows_min)
-    if len(rest):
-        groups.append((default, rest))
+    if counts.min() < rows_min:
+        groups.append((default, rows[counts[route_of_row] < rows_min]))
     return groups
 
 
-def _kinds(key: IntArray, keys: int) -> tuple[IntArray, IntArray]:
-    """Return the position of a row of each kind that occurs, and the kind of each row."""
+def _kinds(partitions: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return the position of a row of each combination that occurs, and the kind of each row."""
+    key, keys = partitions[0], int(partitions[0].max()) + 1
+    for other in partitions[1:]:
+        if keys > TABLE_KEYS_MAX:  # numbered again, so that keys stay small
+            _, key = np.unique(key, return_inverse=True)
+            keys = int(key.max()) + 1
+        size = int(other.max()) + 1
+        key, keys = key * size + other, keys * size
     if keys > TABLE_KEYS_MAX:
         _, first, kind_of_row = np.unique(key, return_index=True, return_inverse=True)
         return first, kind_of_row

@@ -183,3 +183,13 @@ def test_a_layout_is_left_alone_without_a_proposal_only_where_none_would_be_bett
                 assert not partition._is_better(proposal, before)
                 skipped += 1
     assert skipped > 100
+
+
+@pytest.mark.parametrize("partitions", [24, 300])
+def test_ranges_are_those_of_a_search(partitions: int) -> None:
+    rng = np.random.default_rng(71)
+    layout = layout_of(pa.array(rng.random(5_000)), partitions, 0, "frequency")
+    values = np.concatenate([rng.random(1_000), layout.cuts, [-np.inf, np.inf]])
+    expected = np.searchsorted(layout.cuts, values, side="right")
+    assert layout.assign(pa.array(values)).tolist() == expected.tolist()
+    assert layout.assign(pa.array([None, np.nan])).tolist() == [partitions] * 2

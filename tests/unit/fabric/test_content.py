@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from eddyline.fabric.knowledge import knowledge_from_dict
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
 from eddyline.journal.events import ClassifiersChosen, TrialEnded
-from eddyline.operators import ColumnReader
+from eddyline.operators import ColumnReader, RowPredicate
 from eddyline.ordering.static import ordering_cost
 from eddyline.testing.synthetic import SyntheticFilter, to_columns
 
@@ -203,6 +204,12 @@ class TestBudget:
         assert self.learning(None).totals.profiled.tolist() == [128] * 3
         assert self.learning(0.0).totals.profiled.tolist() == [32] * 3
 
+    def test_a_few_rows_show_what_the_first_look_costs(self) -> None:
+        slow = [RowPredicate(f"p{n}", (0,), lambda x: time.sleep(0.001) or x < 1) for n in range(3)]
+        router = Router(slow, [ColumnReader("x")], "content", attributes={"x": 0})
+        router.route([pa.array([0, 1] * 32)], rows=64)
+        assert router.totals.profiled.tolist() == [32] * 3  # all 64 if a row cost next to nothing
+
     def test_detours_end_when_the_budget_is_used_up(self) -> None:
         # A detour to the third filter costs 90 % more; without a budget 6 % of the rows take one.
         paper = ContentOptions.paper()
@@ -301,3 +308,19 @@ def test_rows_that_change_are_followed_within_a_chunk(monkeypatch) -> None:
     monkeypatch.setattr(content_tactic, "SLICE_ROWS", 1 << 20)
     monkeypatch.setattr(content_tactic, "SLICE_ROWS_SOON", 1 << 20)
     assert sliced < 0.95 * route_all(make_router(4, ["noise"]), passed, columns)
+
+
+def test_rows_that_stay_the_same_are_learnt_from_ever_less_often(monkeypatch) -> None:
+    passed = np.random.default_rng(67).random((300_000, 4)) < [0.1, 0.4, 0.6, 0.9]
+    noise, updates = pa.array(np.zeros(300_000)), {}
+    for share in (content_tactic.SLICE_SHARE, 1 << 20):
+        monkeypatch.setattr(content_tactic, "SLICE_SHARE", share)
+        router = make_router(4, ["noise"], chunk_rows=BATCH_ROWS)
+        tactic, calls = router.segments[0].tactic, []
+        observe = tactic.content.observe
+        tactic.content.observe = lambda number, rows, observe=observe, calls=calls: (
+            calls.append(len(rows)) or observe(number, rows)
+        )
+        route_all(router, passed, [noise])
+        updates[share] = len(calls)
+    assert updates[1 << 20] > 1.8 * min(updates.values())  # at most 4,096 rows a time

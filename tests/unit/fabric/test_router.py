@@ -342,3 +342,19 @@ class TestSelection:
         assert batch.objects(0, np.array([0, 3])) == [10, 13]
         assert batch.objects(0, np.array([], dtype=np.int64)) == []
         assert batch.objects(0, None) == [10, 11, 12, 13, 14]
+
+
+def test_what_is_left_of_a_batch_does_not_make_a_small_chunk() -> None:
+    asked: list[int] = []
+
+    class Noting(RowPredicate):
+        def evaluate(self, batch, rows):
+            asked.append(batch.rows)
+            return super().evaluate(batch, rows)
+
+    noting = Noting("any", (0,), lambda a: True)
+    other = RowPredicate("other", (0,), lambda a: True)
+    router = Router([noting, other], READERS, "as_written", options=RouterOptions(chunk_rows=1_000))
+    for _ in range(3):
+        router.route([pa.array(range(4_400)), pa.array(range(4_400))], 4_400)
+    assert asked[-4:] == [1_000, 1_000, 1_000, 1_400]

@@ -35,6 +35,13 @@ def tactic_of(router: Router) -> SingleOrder:
     return tactic
 
 
+def test_the_calls_that_judge_rows_show_what_operators_cost() -> None:
+    router = make("as_written")
+    assert router.segments[0].array.costs.per_row_us() == [None] * 3
+    route(router, [0.5, 0.5, 0.5], 1_000)
+    assert None not in router.segments[0].array.costs.per_row_us()
+
+
 def test_the_baseline_is_exact_while_the_written_order_is_in_use() -> None:
     router = make(AGreedy(gain_min=0.9))
     route(router, [0.1, 0.5, 0.9], 20_000)  # already in the best order

@@ -111,6 +111,15 @@ class TestCostsBesideEachOther:
             costs.add(1, 10, 50.0 * slower)
         assert costs.per_row_us() == pytest.approx([1.0, 5.0])
 
+    def test_each_call_counts_for_whoever_asks_next(self) -> None:
+        costs = Costs(2)
+        costs.add_batch([(0, 10, 20.0)])
+        assert costs.per_row_us() == [2.0, None]
+        costs.add(1, 10, 50.0)
+        assert costs.per_row_us() == [2.0, 5.0]
+        costs.add_batch([(1, 100, 300.0)])
+        assert costs.per_row_us() == [2.0, 3.0]
+
     def test_who_was_never_called_is_unknown(self) -> None:
         costs = Costs(2)
         costs.add_batch([(0, 10, 20.0)])

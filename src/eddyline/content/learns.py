@@ -13,7 +13,10 @@ Bizarro et al., Content-Based Routing, VLDB 2005, sections 4 and 5.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
 from eddyline.attributes.gain import (
@@ -28,6 +31,8 @@ from eddyline.content.pruning import fixed_operators
 NO_ATTRIBUTE = -1
 CHANCE_DEVIATIONS = 4.0
 COUNTED_ROWS_MAX = 12_000
+SURPRISE_DEVIATIONS = 5.0  # by which rows must differ from what is expected to have changed
+SURPRISE_ROWS_MIN = 32
 
 
 class ContentLearns:
@@ -225,14 +230,20 @@ class ContentLearns:
                 expected[:, operator] = own[partitions[attribute]]
         return expected
 
-    def observe(self, operator: int, passed: BoolArray) -> None:
-        """Update the overall selectivity with rows that an operator has judged."""
+    def observe(self, operator: int, passed: BoolArray, is_usual: bool = True) -> None:
+        """Update the overall selectivity with rows that an operator has judged.
+
+        Rows on their usual route that differ from it by more than chance replace it. Rows of a
+        detour do not, because other rows reach the operator on it.
+        """
         rows = len(passed)
         if rows == 0:
             return
         self._is_observed[operator] = True
         kept = self.options.memory**rows
         share_passed = np.count_nonzero(passed) / rows
+        if is_usual and self.options.beyond_chance:
+            kept *= not is_surprise(self.overall[operator], share_passed, rows)
         self.overall[operator] = kept * self.overall[operator] + (1 - kept) * share_passed
 
     def observe_pair(
@@ -257,7 +268,26 @@ class ContentLearns:
             kept = np.minimum(kept, weight / (weight + into))
             self._weight[operator, attribute, seen] = weight + into
         own = self.detailed[operator, attribute]
+        if self.options.beyond_chance:
+            has_changed = is_surprise(own[seen], out / into, into)
+            kept[has_changed] = 0.0
+            self._weight[operator, attribute, seen[has_changed]] = into[has_changed]
         own[seen] = kept * own[seen] + (1 - kept) * out / into
+
+
+def is_surprise(expected: ArrayLike, measured: ArrayLike, rows: ArrayLike) -> Any:
+    """Return whether a selectivity differs from the one expected by more than chance.
+
+    Examples
+    --------
+    >>> is_surprise(np.array([0.1, 0.1]), np.array([0.2, 0.9]), np.array([40, 40])).tolist()
+    [False, True]
+
+    """
+    count = np.asarray(rows)
+    likely = np.clip(np.asarray(expected), 0.02, 0.98)
+    errors = SURPRISE_DEVIATIONS * np.sqrt(likely * (1 - likely) / count)
+    return (np.abs(np.subtract(measured, expected)) > errors) & (count >= SURPRISE_ROWS_MIN)
 
 
 def _longest_counted(rows_in: IntArray) -> int | None:

@@ -28,7 +28,8 @@ from eddyline.operators import Batch
 
 REGULAR, PROFILED = 0, 1
 #: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
-SLICE_ROWS, SLICE_MAX = 512, 4_096
+SLICE_ROWS, SLICE_MAX = 128, 4_096
+SLICE_SHARE = 8  # a slice has at most this part of the rows since the last change
 #: Classes of rows that could save no more a row are not searched for: finding partitions, counting
 #: and sending smaller rusters takes half of it.
 CLASSES_US = 0.4
@@ -86,7 +87,7 @@ class ContentTactic:
         self._attributes = PartitionedAttributes(attributes, options)
         self.check = BenefitCheck(self.content, self._attributes, context)
         self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
-        self._slice_rows = SLICE_ROWS
+        self._rows_since_change = 0
         self._is_idle = False
         self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
@@ -117,7 +118,7 @@ class ContentTactic:
                 operator = self.content.profiled
                 rest = tuple(number for number in self.order if number != operator)
                 yield Ruster(RToken((operator, *rest)), rows[is_profiled], PROFILED)
-                self._observe_visits()
+                self._observe_visits(is_usual=False)
                 rows = rows[~is_profiled]
         yield from self._assign_slices(batch, rows)
         if is_warming_up:
@@ -139,12 +140,14 @@ class ContentTactic:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
         while begin < len(rows):
-            has_changed = self._update_order()
-            self._slice_rows = SLICE_ROWS if has_changed else min(2 * self._slice_rows, SLICE_MAX)
-            end = begin + self._slice_rows
+            if self._update_order():
+                self._rows_since_change = 0
+            wanted = self._rows_since_change // SLICE_SHARE
+            end = begin + min(max(wanted, SLICE_ROWS), SLICE_MAX)
             yield from self._assign_regular(batch, rows[begin:end])
             self._observe_visits()
             self.check.conclude()
+            self._rows_since_change += min(end, len(rows)) - begin
             begin = end
 
     def _update_order(self) -> bool:
@@ -186,7 +189,7 @@ class ContentTactic:
             self.check.add(ruster.side, trace)
         self._traces_to_observe.append(trace)
 
-    def _observe_visits(self) -> None:
+    def _observe_visits(self, is_usual: bool = True) -> None:
         """Update running selectivities with all visits since the last partitioning."""
         visits: dict[int, list[Visit]] = {}
         for trace in self._traces_to_observe:
@@ -196,7 +199,7 @@ class ContentTactic:
         pairs = self._pairs_in_use()
         for operator, own in visits.items():
             passed = np.concatenate([visit.answers for visit in own])
-            self.content.observe(operator, passed)
+            self.content.observe(operator, passed, is_usual)
             if operator in pairs:
                 asked = [visit.asked for visit in own if visit.asked is not None]
                 rows = np.concatenate(asked) if len(asked) == len(own) else None

@@ -13,7 +13,7 @@ from eddyline.bench.cbr_data import KINDS, classes_by_column, rotating, two_clas
 from eddyline.bench.stream_star import source_based_calls
 from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.knowledge import knowledge_from_dict
+from eddyline.fabric.knowledge import knowledge_from_dict, merge_knowledge
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
 from eddyline.journal.events import ClassifiersChosen, TrialEnded
@@ -251,6 +251,18 @@ class TestHandingOn:
         order = np.argsort(pc.rank(rest).to_numpy() > 3_000, kind="stable")
         rest = rest.take(pa.array(order))
         assert route_all(heir, passed[100_000:][order], [rest]) <= 1.11
+
+    def test_a_successor_counts_for_more_than_a_beginner(self) -> None:
+        passed, column = classes_by_column(np.random.default_rng(68), "text", 101_000)
+        router = make_router(2, ["x"])
+        route_all(router, passed[:100_000], [column.slice(0, 100_000)])
+        heir, beginner = make_router(2, ["x"]), make_router(2, ["x"])
+        heir.restore(router.snapshot())
+        route_all(heir, passed[100_000:100_200], [column.slice(100_000, 200)])
+        route_all(beginner, passed[100_200:], [column.slice(100_200)])
+        parts = [heir.snapshot()[0], beginner.snapshot()[0]]
+        assert merge_knowledge(parts).classifier == parts[0].classifier
+        assert parts[0].rows == 100_200
 
     def test_columns_of_another_type_do_not_stop_the_query(self) -> None:
         rng = np.random.default_rng(58)

@@ -88,6 +88,7 @@ class ContentTactic:
         self.check = BenefitCheck(self.content, self._attributes, context)
         self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
         self._rows_since_change = 0
+        self._restored_rows = 0
         self._is_idle = False
         self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
@@ -306,7 +307,7 @@ class ContentTactic:
             self._context.known_costs_us(),
             tuple(pairs),
             tuple(self.content.overall.round(4).tolist()),
-            self._context.ledger.rows,
+            self._restored_rows + self._context.ledger.rows,
             dict(self._counts.rejected),
             self._counts.pairs(),
         )
@@ -325,6 +326,7 @@ class ContentTactic:
         if not isinstance(knowledge, ContentKnowledge):
             return  # learnt where there was no column to classify by
         self.order = knowledge.order
+        self._restored_rows = knowledge.rows
         places = {name: number for number, name in enumerate(self._attributes.names)}
         for operator, pair in enumerate(knowledge.classifier):
             attribute = NO_ATTRIBUTE if pair is None else places.get(pair.attribute, NO_ATTRIBUTE)

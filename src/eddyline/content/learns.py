@@ -13,6 +13,8 @@ Bizarro et al., Content-Based Routing, VLDB 2005, sections 4 and 5.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from eddyline.arrays import BoolArray, FloatArray, IntArray
@@ -28,6 +30,10 @@ from eddyline.content.pruning import fixed_operators
 NO_ATTRIBUTE = -1
 CHANCE_DEVIATIONS = 4.0
 COUNTED_ROWS_MAX = 12_000
+SURPRISE_DEVIATIONS = 5.0  # by which rows must differ from what is expected to have changed
+SURPRISE_ROWS_MIN = 32
+SURPRISED_SHARE = 0.25  # of the rows of a pair, for the rows to have changed
+VARIANCE_MIN = 0.02  # as if at least 2 % of the rows were expected to pass, and to be dropped
 
 
 class ContentLearns:
@@ -225,20 +231,32 @@ class ContentLearns:
                 expected[:, operator] = own[partitions[attribute]]
         return expected
 
-    def observe(self, operator: int, passed: BoolArray) -> None:
-        """Update the overall selectivity with rows that an operator has judged."""
+    def observe(self, operator: int, passed: BoolArray, is_usual: bool = True) -> bool:
+        """Update the overall selectivity with rows that an operator has judged.
+
+        Rows on their usual route that differ from it by more than chance replace it. Rows of a
+        detour do not, because other rows reach the operator on it. Returns whether they differ.
+        """
         rows = len(passed)
         if rows == 0:
-            return
+            return False
         self._is_observed[operator] = True
         kept = self.options.memory**rows
         share_passed = np.count_nonzero(passed) / rows
-        self.overall[operator] = kept * self.overall[operator] + (1 - kept) * share_passed
+        expected = float(self.overall[operator])
+        has_changed = is_usual and bool(is_surprise(expected, share_passed, rows))
+        if has_changed and self.options.beyond_chance:
+            kept = 0.0
+        self.overall[operator] = kept * expected + (1 - kept) * share_passed
+        return has_changed
 
     def observe_pair(
         self, operator: int, attribute: int, passed: BoolArray, partitions: IntArray
-    ) -> None:
+    ) -> bool:
         """Update S of a pair with rows that the operator has judged.
+
+        Partitions whose rows differ by more than chance from what was expected forget the past.
+        Returns whether many rows do.
 
         Parameters
         ----------
@@ -251,13 +269,31 @@ class ContentLearns:
         seen = into.nonzero()[0]
         out = np.bincount(partitions[passed], minlength=len(into))[seen]
         into = into[seen]
+        own = self.detailed[operator, attribute]
+        expected, measured = own[seen], out / into
+        has_changed = is_surprise(expected, measured, into)
         kept = self.options.memory**into
         if self.options.beyond_chance:  # a mean at first, while it rests on few rows
             weight = self._weight[operator, attribute, seen]
             kept = np.minimum(kept, weight / (weight + into))
-            self._weight[operator, attribute, seen] = weight + into
-        own = self.detailed[operator, attribute]
-        own[seen] = kept * own[seen] + (1 - kept) * out / into
+            kept[has_changed] = 0.0
+            self._weight[operator, attribute, seen] = np.where(has_changed, 0.0, weight) + into
+        own[seen] = kept * expected + (1 - kept) * measured
+        return bool(into[has_changed].sum() > SURPRISED_SHARE * len(passed))
+
+
+def is_surprise(expected: Any, measured: Any, rows: Any) -> Any:
+    """Return whether a selectivity differs from the one expected by more than chance.
+
+    Examples
+    --------
+    >>> is_surprise(np.array([0.1, 0.1]), np.array([0.2, 0.9]), np.array([40, 40])).tolist()
+    [False, True]
+
+    """
+    variance = np.maximum(expected * (1 - expected), VARIANCE_MIN)
+    is_unlikely = rows * (measured - expected) ** 2 > SURPRISE_DEVIATIONS**2 * variance
+    return is_unlikely & (rows >= SURPRISE_ROWS_MIN)
 
 
 def _longest_counted(rows_in: IntArray) -> int | None:

@@ -87,11 +87,11 @@ def test_running_selectivities_equal_the_recurrence_row_by_row():
 
 def test_a_selectivity_is_a_mean_while_it_rests_on_few_rows():
     content = ContentLearns(1, 1)
-    content.sample(np.repeat([[0, 1]], 100, axis=1), np.repeat([True, False], 100))
+    content.sample(np.repeat([[0, 1]], 100, axis=1), np.arange(200) < 50)
     assert content.conclude() == 0
-    content.observe_pair(0, 0, np.zeros(101, dtype=bool), np.zeros(101, dtype=np.int64))
-    # 100 rows passed, one more counts with the overall selectivity of a half, and 101 did not.
-    assert content.detailed[0, 0, 0] == pytest.approx(100.5 / 202)
+    content.observe_pair(0, 0, np.arange(101) < 40, np.zeros(101, dtype=np.int64))
+    # 50 of 100 rows passed, one more counts with the overall selectivity of a quarter, then 40.
+    assert content.detailed[0, 0, 0] == pytest.approx(90.25 / 202)
     before = content.detailed[0, 0, 1]
     content.observe_pair(0, 0, np.zeros(5, dtype=bool), np.zeros(5, dtype=np.int64))
     assert content.detailed[0, 0, 1] == before  # no rows of this partition
@@ -167,11 +167,26 @@ def test_other_partitions_take_over_what_was_known_and_counts_start_again():
 
 def test_rows_seen_add_to_the_weight_of_a_selectivity():
     content = ContentLearns(1, 1)
-    content.sample(np.array([[0, 1] * 40]), np.array([True, False] * 40))
+    content.sample(np.array([[0, 1] * 40]), np.array([True, False, False, False] * 20))
     content.conclude()
     for _ in range(2):
-        content.observe_pair(0, 0, np.zeros(41, dtype=bool), np.zeros(41, dtype=np.int64))
-    assert content.detailed[0, 0, 0] == pytest.approx(40.5 / 123)
+        content.observe_pair(0, 0, np.arange(41) < 10, np.zeros(41, dtype=np.int64))
+    assert content.detailed[0, 0, 0] == pytest.approx(40.25 / 123)
+
+
+def test_rows_that_differ_by_more_than_chance_replace_what_was_expected():
+    content = ContentLearns(1, 1)
+    content.use(0, 0)
+    content.overall[0] = content.detailed[0, 0, 3] = 0.05
+    passed, partitions = np.arange(100) < 90, np.full(100, 3)
+    content.observe_pair(0, 0, passed, partitions)
+    content.observe(0, passed, is_usual=False)  # a detour: other rows reach the operator
+    assert content.detailed[0, 0, 3] == pytest.approx(0.9)
+    assert content.overall[0] == pytest.approx(0.05 + (1 - 0.998**100) * 0.85)
+    content.observe(0, passed)
+    assert content.overall[0] == pytest.approx(0.9)
+    content.observe_pair(0, 0, np.arange(100) < 80, partitions)
+    assert content.detailed[0, 0, 3] == pytest.approx(0.85)  # a mean again, of 200 rows
 
 
 def test_an_operator_that_drops_hardly_anything_has_a_plain_place():

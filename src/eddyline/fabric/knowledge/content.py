@@ -59,7 +59,7 @@ class ContentKnowledge:
     overall
         W: selectivities by predicate.
     rows
-        Rows that this rests on.
+        Rows that this rests on, with those of the knowledge that its router started from.
     rejected
         Columns that cannot classify rows, and why.
     pairs

@@ -31,10 +31,9 @@ from eddyline.mesh import Progress
 from eddyline.operators import Batch
 
 REGULAR, PROFILED = 0, 1
-#: Rows that are routed before selectivities are updated: after a change of the rows, and then soon.
-SLICE_ROWS, SLICE_ROWS_SOON = 512, 4_096
-#: Later, as a share of the rows since that change.
-SLICE_SHARE = 8
+#: Rows that are routed before selectivities are updated: at least so many, and such a part of the
+#: rows since they changed.
+SLICE_ROWS, SLICE_SHARE = 256, 6
 #: Classes of rows that could save no more a row are not searched for: finding partitions, counting
 #: and sending smaller rusters takes half of it.
 CLASSES_US = 0.4
@@ -92,8 +91,9 @@ class ContentTactic:
         self._attributes = PartitionedAttributes(attributes, options)
         self.check = BenefitCheck(self.content, self._attributes, context)
         self._counts = ContentCounts(self.content, self._attributes, self.check, context, options)
-        self._slice_rows = SLICE_ROWS
         self._rows_since_change = 0
+        self._restored_rows = 0
+        self._is_surprised = False  # by what an operator did to the rows of the last slice
         self._is_idle = False
         self._detours = DetourRate(len(context.array), options)
         # The attributes that the last profile of each operator suggested.
@@ -122,7 +122,7 @@ class ContentTactic:
                 operator = self.content.profiled
                 rest = tuple(number for number in self.order if number != operator)
                 yield Ruster(RToken((operator, *rest)), rows[is_profiled], PROFILED)
-                self._observe_visits()
+                self._observe_visits(is_usual=False)
                 rows = rows[~is_profiled]
         yield from self._assign_slices(rows)
         if is_warming_up:
@@ -144,21 +144,14 @@ class ContentTactic:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
         while begin < len(rows):
-            self._size_slice(has_changed=self._update_order())
-            own = rows[begin : begin + self._slice_rows]
+            if self._update_order() and self._is_surprised:
+                self._rows_since_change = 0
+            own = rows[begin : begin + max(SLICE_ROWS, self._rows_since_change // SLICE_SHARE)]
             yield from self._assign_regular(own)
+            self._rows_since_change += len(own)
             self._observe_visits()
             self.check.conclude()
             begin += len(own)
-            self._rows_since_change += len(own)
-
-    def _size_slice(self, has_changed: bool) -> None:
-        """Update often after a change, and then ever less often."""
-        if has_changed:
-            self._rows_since_change, self._slice_rows = 0, SLICE_ROWS
-        else:
-            rows_max = max(SLICE_ROWS_SOON, self._rows_since_change // SLICE_SHARE)
-            self._slice_rows = min(2 * self._slice_rows, rows_max)
 
     def _update_order(self) -> bool:
         """Order the operators by overall selectivity; return True if that saves much."""
@@ -198,7 +191,7 @@ class ContentTactic:
             self.check.add(ruster.side, trace)
         self._traces_to_observe.append(trace)
 
-    def _observe_visits(self) -> None:
+    def _observe_visits(self, is_usual: bool = True) -> None:
         """Update running selectivities with all visits since the last update."""
         visits: dict[int, list[Visit]] = {}
         for trace in self._traces_to_observe:
@@ -206,14 +199,16 @@ class ContentTactic:
                 visits.setdefault(visit.operator, []).append(visit)
         self._traces_to_observe = []
         pairs = self._pairs_in_use()
+        self._is_surprised = False
         for operator, own in visits.items():
             passed = np.concatenate([visit.answers for visit in own])
-            self.content.observe(operator, passed)
+            self._is_surprised |= self.content.observe(operator, passed, is_usual)
             if operator in pairs:
                 asked = np.concatenate([visit.asked for visit in own if visit.asked is not None])
                 for attribute in pairs[operator]:
                     of_rows = self._partitions.by(attribute)[asked]
-                    self.content.observe_pair(operator, attribute, passed, of_rows)
+                    if self.content.observe_pair(operator, attribute, passed, of_rows):
+                        self._rows_since_change = 0
 
     def _pairs_in_use(self) -> dict[int, set[int]]:
         """Return the attributes by operator that S is kept for: both sides of a trial."""
@@ -303,7 +298,7 @@ class ContentTactic:
             self._context.known_costs_us(),
             tuple(pairs),
             tuple(self.content.overall.round(4).tolist()),
-            self._context.ledger.rows,
+            self._restored_rows + self._context.ledger.rows,
             dict(self._counts.rejected),
             self._counts.pairs(),
         )
@@ -322,6 +317,7 @@ class ContentTactic:
         if not isinstance(knowledge, ContentKnowledge):
             return  # learnt where there was no column to classify by
         self.order = knowledge.order
+        self._restored_rows = knowledge.rows
         places = {name: number for number, name in enumerate(self._attributes.names)}
         for operator, pair in enumerate(knowledge.classifier):
             attribute = NO_ATTRIBUTE if pair is None else places.get(pair.attribute, NO_ATTRIBUTE)

@@ -328,16 +328,32 @@ def test_a_column_that_rows_are_sorted_by_costs_little_more_than_known_classes()
     assert route_all(router, passed, [site]) <= 1.17
 
 
-def test_slices_are_large_again_where_rows_do_not_change(monkeypatch) -> None:
-    slices = []
-    assign = content_tactic.ContentTactic._assign_regular
-    monkeypatch.setattr(
-        content_tactic.ContentTactic,
-        "_assign_regular",
-        lambda self, batch, rows: slices.append(len(rows)) or assign(self, batch, rows),
-    )
-    route_all(make_router(2, ["kind"]), *star(67, 200_000, 2))
-    assert np.mean(slices[len(slices) // 2 :]) > 1_000
+class TestSlices:
+    def rows_of_slices(self, monkeypatch, router: Router, passed, columns) -> np.ndarray:
+        slices: list[int] = []
+        assign = content_tactic.ContentTactic._assign_regular
+        monkeypatch.setattr(
+            content_tactic.ContentTactic,
+            "_assign_regular",
+            lambda self, batch, rows: slices.append(len(rows)) or assign(self, batch, rows),
+        )
+        route_all(router, passed, columns)
+        return np.array(slices)
+
+    def test_they_are_large_where_rows_do_not_change(self, monkeypatch) -> None:
+        router = make_router(2, ["kind"])
+        slices = self.rows_of_slices(monkeypatch, router, *star(67, 200_000, 2))
+        assert slices[len(slices) // 2 :].mean() > 1_000
+
+    @pytest.mark.parametrize(("cost_us", "rows"), [(10.0, 128), (0.1, 512)])
+    def test_they_are_small_where_rows_change_and_that_pays(
+        self, monkeypatch, cost_us: float, rows: int
+    ) -> None:
+        passed = rotating(69, 2_000, 100_000)
+        noise = [pa.array(np.random.default_rng(70).random(100_000))]
+        router = make_router(4, ["noise"], cost_us=cost_us)
+        slices = self.rows_of_slices(monkeypatch, router, passed, noise)
+        assert np.median(slices) == rows
 
 
 def test_rows_that_change_are_followed_within_a_chunk(monkeypatch) -> None:

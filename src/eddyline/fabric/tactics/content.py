@@ -29,6 +29,7 @@ from eddyline.operators import Batch
 REGULAR, PROFILED = 0, 1
 #: Rows that are routed before selectivities are updated: after a change of the rows, and at most.
 SLICE_ROWS, SLICE_MAX = 128, 4_096
+CHEAP_SLICE_ROWS = 512  # after a change, where so little can be saved that slices must cost little
 SLICE_SHARE = 8  # a slice has at most this part of the rows since the last change
 #: Classes of rows that could save no more a row are not searched for: finding partitions, counting
 #: and sending smaller rusters takes half of it.
@@ -140,11 +141,12 @@ class ContentTactic:
     def _assign_slices(self, batch: Batch, rows: Rows) -> Iterator[Ruster]:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
+        least = CHEAP_SLICE_ROWS if self._is_idle else SLICE_ROWS
         while begin < len(rows):
             if self._update_order():
                 self._rows_since_change = 0
             wanted = self._rows_since_change // SLICE_SHARE
-            end = begin + min(max(wanted, SLICE_ROWS), SLICE_MAX)
+            end = begin + min(max(wanted, least), SLICE_MAX)
             yield from self._assign_regular(batch, rows[begin:end])
             self._observe_visits()
             self.check.conclude()

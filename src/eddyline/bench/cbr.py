@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eddyline.arrays import BoolArray
 from eddyline.bench import lab as lab_data
-from eddyline.bench.cbr_adaptive import changes, columns
+from eddyline.bench.cbr_adaptive import changes, columns, limits
 from eddyline.bench.cbr_overhead import overhead
 from eddyline.bench.harness import Bench, mean_of, ratio
 from eddyline.bench.stream_star import (
@@ -64,6 +64,7 @@ def run(bench: Bench) -> None:
         "costs": lambda: _operator_cost(bench, scale),
         "nothing": lambda: _nothing_to_gain(bench, scale),
         "columns": lambda: columns(bench, evaluations, scale),
+        "limits": lambda: limits(bench, evaluations, scale),
         "changes": lambda: changes(bench, evaluations, scale),
         "overhead": lambda: overhead(
             bench, lambda stream, policy, probes: _timed(stream, policy, bench.seed, probes), scale

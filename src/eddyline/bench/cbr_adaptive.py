@@ -13,7 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.arrays import BoolArray
-from eddyline.bench.cbr_data import KINDS, classes_by_column, rotating
+from eddyline.bench.cbr_data import (
+    HARD_KINDS,
+    KINDS,
+    classes_by_column,
+    classes_by_hard_column,
+    rotating,
+)
 from eddyline.bench.harness import Bench
 from eddyline.bench.stream_star import source_based_calls
 from eddyline.ordering.static import ordering_cost
@@ -32,15 +38,37 @@ def columns(bench: Bench, evaluations: Evaluations, scale: int) -> None:
         for number, kind in enumerate(KINDS):
             rng = np.random.default_rng([bench.seed, number])
             passed, column = classes_by_column(rng, kind, ROWS // scale)
-            one_order = min(ordering_cost(order, ~passed, np.ones(2)) for order in ((0, 1), (1, 0)))
-            for policy in POLICIES:
-                bench.add(
-                    f"two classes told apart by a column, {kind}: {policy}",
-                    evaluations(passed, {"x": column}, policy),
-                    "evaluations a row",
-                    f"1.05 if classes are known; {one_order:.2f} in the best order",
-                )
-                advance()
+            _count(bench, evaluations, kind, passed, column, advance)
+
+
+def limits(bench: Bench, evaluations: Evaluations, scale: int) -> None:
+    """Count the evaluations where classes are found late, or change with the values."""
+    with bench.progress(
+        "columns that show classes late", len(HARD_KINDS) * len(POLICIES)
+    ) as advance:
+        for number, kind in enumerate(HARD_KINDS):
+            rng = np.random.default_rng([bench.seed, number])
+            passed, column = classes_by_hard_column(rng, kind, ROWS // scale)
+            _count(bench, evaluations, kind, passed, column, advance)
+
+
+def _count(
+    bench: Bench,
+    evaluations: Evaluations,
+    kind: str,
+    passed: BoolArray,
+    column: pa.Array,
+    advance: Callable[[], None],
+) -> None:
+    one_order = min(ordering_cost(order, ~passed, np.ones(2)) for order in ((0, 1), (1, 0)))
+    for policy in POLICIES:
+        bench.add(
+            f"two classes told apart by a column, {kind}: {policy}",
+            evaluations(passed, {"x": column}, policy),
+            "evaluations a row",
+            f"1.05 if classes are known; {one_order:.2f} in the best order",
+        )
+        advance()
 
 
 def changes(bench: Bench, evaluations: Evaluations, scale: int) -> None:

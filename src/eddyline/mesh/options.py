@@ -36,7 +36,8 @@ class MeshOptions:
         Limit for everything that is done before the first row: reading sampled rows, timing
         conditions, searching. What is not found by then is not used. None: no limit.
     depth_max
-        Of the classifier.
+        Of the classifier. A test costs little, and a column whose ranges alternate between classes
+        takes one for each range.
     gain_min
         Smallest saving, as a share of the best single order's cost, that is worth having classes.
     overheads
@@ -59,7 +60,7 @@ class MeshOptions:
     plateau_max: int | None = 4
     seconds_max: float | None = 5.0
     planning_s_max: float | None = 2.0
-    depth_max: int = 4
+    depth_max: int = 8
     gain_min: float = 0.03
     overheads: Overheads | None = None
     ruster_rows_min: int | None = None

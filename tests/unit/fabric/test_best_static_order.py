@@ -174,6 +174,15 @@ def test_a_sample_of_any_size_does_no_harm(generator, sampled: int) -> None:
     assert spent_us <= WORSE_MAX * best_us
 
 
+def test_classes_that_alternate_along_a_column_are_told_apart() -> None:
+    """A tree of ranges separates six values one after the other: that takes five tests."""
+    rng = np.random.default_rng(4)
+    tenths = rng.integers(0, 6, 100_000)
+    passed = draw(rng, own_dropper(2, 2, 0.05, 0.95)[tenths % 2])
+    spent_us, _ = work((passed, {"tenths": tenths / 10}, (20, 20)), seed=4)
+    assert spent_us <= 1.16 * 20  # 1.05 where classes are known; 1.24 with four tests
+
+
 def test_classes_pay_where_there_are_some() -> None:
     for generator, at_most in ((skewed, 0.9), (two_columns, 0.75), (drifting(30_000), 0.98)):
         spent_us, best_us = work(generator(np.random.default_rng(3), ROWS), 3)

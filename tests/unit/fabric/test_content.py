@@ -335,19 +335,33 @@ def test_a_column_that_rows_are_sorted_by_costs_little_more_than_known_classes()
     assert route_all(router, passed, [site]) <= 1.17
 
 
-def test_slices_are_large_again_where_rows_do_not_change(monkeypatch) -> None:
-    slices = []
-    assign = content_tactic.ContentTactic._assign_regular
-    monkeypatch.setattr(
-        content_tactic.ContentTactic,
-        "_assign_regular",
-        lambda self, rows: slices.append(len(rows)) or assign(self, rows),
-    )
-    # The order over all classes is a matter of chance: it says nothing of a change.
-    stream = make_stream(np.random.default_rng(1), skewed(4, 0.1), 160_000)
-    router = make_router(4, list(stream.attributes))
-    route_all(router, stream.passed, list(stream.attributes.values()))
-    assert len(slices) < 70
+class TestSlices:
+    def rows_of_slices(self, monkeypatch, router: Router, passed, columns) -> np.ndarray:
+        slices: list[int] = []
+        assign = content_tactic.ContentTactic._assign_regular
+        monkeypatch.setattr(
+            content_tactic.ContentTactic,
+            "_assign_regular",
+            lambda self, rows: slices.append(len(rows)) or assign(self, rows),
+        )
+        route_all(router, passed, columns)
+        return np.array(slices)
+
+    def test_they_are_large_where_rows_do_not_change(self, monkeypatch) -> None:
+        # The order over all classes is a matter of chance: it says nothing of a change.
+        stream = make_stream(np.random.default_rng(1), skewed(4, 0.1), 160_000)
+        router, columns = make_router(4, list(stream.attributes)), list(stream.attributes.values())
+        assert len(self.rows_of_slices(monkeypatch, router, stream.passed, columns)) < 70
+
+    @pytest.mark.parametrize(("cost_us", "rows"), [(10.0, 256), (0.1, 512)])
+    def test_they_are_small_where_rows_change_and_that_pays(
+        self, monkeypatch, cost_us: float, rows: int
+    ) -> None:
+        passed = rotating(69, 2_000, 100_000)
+        noise = [pa.array(np.random.default_rng(70).random(100_000))]
+        router = make_router(4, ["noise"], cost_us=cost_us)
+        slices = self.rows_of_slices(monkeypatch, router, passed, noise)
+        assert np.median(slices) == rows
 
 
 def test_rows_that_change_are_followed_within_a_chunk(monkeypatch) -> None:

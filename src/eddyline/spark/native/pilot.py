@@ -19,6 +19,9 @@ RANK_MARGIN = 1.25
 RANK_MARGIN_ROWS = 60
 _ROW_NUMBER = 2**33 - 1  # the bits of `monotonically_increasing_id` that count within a partition
 HELD_OUT_SHARE = 1 / 3
+GLIMPSE_ROWS, GLIMPSE_SHARE = 500, 0.1
+#: Spark assumes that sources of unknown size are larger than anything, and multiplies at joins.
+UNKNOWN_BYTES = 2**40
 RANK = "__eddyline_rank"
 ARRIVAL = "__eddyline_arrival"
 ROW_NUMBER = "__eddyline_row_number"
@@ -87,6 +90,30 @@ def estimate_rows(ranks: FloatArray) -> float:
 def first_rows(df: DataFrame, rows: int = PILOT_ROWS) -> DataFrame:
     """Return the first rows of a batch DataFrame, which are read fast; unpersist it after use."""
     return df.limit(rows).persist()
+
+
+def glimpse(df: DataFrame, rows: int = GLIMPSE_ROWS, seed: int = 2) -> DataFrame:
+    """Return some of the first rows of a batch DataFrame, one in ten, which are read fast.
+
+    Rows that lie together may be alike, so more are read than are returned. Partitions are read one
+    after the other until there are enough.
+    """
+    return df.filter(F.rand(seed) < GLIMPSE_SHARE).coalesce(1).limit(rows)
+
+
+def bytes_of(df: DataFrame) -> int | None:
+    """Return about how many bytes a DataFrame reads; None if Spark does not know.
+
+    Examples
+    --------
+    >>> bytes_of(spark.range(1_000))
+    8000
+
+    """
+    if not hasattr(df, "_jdf"):
+        return None
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return size if size < UNKNOWN_BYTES else None
 
 
 def with_held_out(sample: DataFrame, seed: int = 1) -> DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -40,7 +41,7 @@ from eddyline.spark.native.timing import (
 from eddyline.sql.likeness import least_cost_us
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 Write = Callable[[Event], None]
 
@@ -136,26 +137,12 @@ def learn_run(
     in_jvm = dataclasses.replace(options, overheads=options.overheads or JVM_OVERHEADS)
     source = reading.source
     trees = None if source is None else alike_trees(source, run.predicates)
-    is_clocked = trees is None and budget.left_s() is not None
-    first: EvaluatedSample | None = None
-    if is_clocked and reading.glimpse is not None:
-        first = evaluate_sample(with_held_out(reading.glimpse), conditions, {}, budget, True)
     if trees is None:
         reading.keep()
-    reading_budget = budget.part(reading.share if trees is None else COUNTING_SHARE)
-    try:
-        if first is not None and not reading.is_readable:
-            raise OutOfTimeError
-        is_clocked = is_clocked and (first is None or first.durations_ns is None)
-        evaluated = evaluate_sample(
-            with_held_out(ranked), conditions, attributes, reading_budget, is_clocked
-        )
-        if first is not None and first.durations_ns is not None:
-            evaluated = dataclasses.replace(evaluated, durations_ns=first.durations_ns)
-    except OutOfTimeError:
-        if first is None or first.durations_ns is None:
-            raise
-        evaluated, run.is_partial = first, True
+        evaluated, run.is_partial = _evaluate(ranked, conditions, attributes, reading, budget)
+    else:
+        reading_budget = budget.part(COUNTING_SHARE)
+        evaluated = evaluate_sample(with_held_out(ranked), conditions, attributes, reading_budget)
     run.rows = evaluated.rows
     held_out = with_held_out(sample)
     trials = _Trials(
@@ -195,6 +182,32 @@ def learn_run(
             return dict(lesson.rejected)
     lesson = learn(time_conditions(held_out, conditions, evaluated.rows, budget))
     return dict(lesson.rejected)
+
+
+def _evaluate(
+    sample: DataFrame,
+    conditions: Sequence[Column],
+    attributes: Mapping[str, Column],
+    reading: Reading,
+    budget: PlanningBudget,
+) -> tuple[EvaluatedSample, bool]:
+    """Evaluate the sample, or what is read faster; return whether it was that.
+
+    Within a limit, a clock is read between the conditions: on the rows that are read first.
+    """
+    within, is_limited = budget.part(reading.share), budget.left_s() is not None
+    if not is_limited or reading.glimpse is None:
+        rows = with_held_out(sample)
+        return evaluate_sample(rows, conditions, attributes, within, is_limited), False
+    first = evaluate_sample(with_held_out(reading.glimpse), conditions, {}, within, True)
+    with contextlib.suppress(OutOfTimeError):
+        if reading.is_readable:
+            within = budget.part(reading.share)
+            evaluated = evaluate_sample(with_held_out(sample), conditions, attributes, within)
+            return dataclasses.replace(evaluated, durations_ns=first.durations_ns), False
+    if first.durations_ns is None:  # without costs, rows that may be alike tell nothing
+        raise OutOfTimeError
+    return first, True
 
 
 def _order_of(lesson: NativeLesson, options: MeshOptions, is_random: bool) -> tuple[int, ...]:

@@ -75,8 +75,8 @@ class Reading:
         decide about conditions that cost the same.
     glimpse
         Rows that are read faster, to learn from if the others cannot be read in time.
-    is_readable
-        Whether the others might be read in time.
+    reading_s
+        Least time that reading the others takes, beyond what any job takes.
     keep
         Called before the rows are read again and again: makes Spark keep them.
 
@@ -85,7 +85,7 @@ class Reading:
     share: float = 1.0
     source: DataFrame | None = None
     glimpse: DataFrame | None = None
-    is_readable: bool = True
+    reading_s: float = 0.0
     keep: Callable[[], object] = lambda: None
 
 
@@ -199,10 +199,13 @@ def _evaluate(
     if not is_limited or reading.glimpse is None:
         rows = with_held_out(sample)
         return evaluate_sample(rows, conditions, attributes, within, is_limited), False
+    began_s = budget.seconds
     first = evaluate_sample(with_held_out(reading.glimpse), conditions, {}, within, True)
+    first_s = budget.seconds - began_s
+    within = budget.part(reading.share)
     with contextlib.suppress(OutOfTimeError):
-        if reading.is_readable:
-            within = budget.part(reading.share)
+        # A job that would be cancelled costs as much as one that is of use.
+        if (within.left_s() or 0.0) > first_s + reading.reading_s:
             evaluated = evaluate_sample(with_held_out(sample), conditions, attributes, within)
             return dataclasses.replace(evaluated, durations_ns=first.durations_ns), False
     if first.durations_ns is None:  # without costs, rows that may be alike tell nothing

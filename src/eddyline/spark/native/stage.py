@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 PILOT_SHARE = 0.7
+#: The same where some of the first rows are read before, and are enough if there is no more time.
+GLIMPSED_SHARE = 0.9
 #: Less is read as fast as the first rows of it.
 GLIMPSE_BYTES_MIN = 8_000_000
 #: No more than that is read on each core.
-BYTES_PER_SECOND = 50_000_000
+BYTES_PER_SECOND = 100_000_000
 NOT_DETERMINISTIC = "it is not deterministic"
 
 
@@ -244,7 +246,7 @@ class NativeStages:
             keep()
         reading = Reading(PILOT_SHARE, source, keep=keep)
         if budget.left_s() is not None:
-            reading = _with_glimpse(reading, source, budget)
+            reading = _with_glimpse(reading, source)
         try:
             self._learn_from(pilot, stage, self._classify_by, budget, reading)
         except OutOfTimeError:
@@ -298,11 +300,15 @@ class NativeStages:
             self._write(PlanningStopped(seconds_max=limit_s, instead=instead))
 
 
-def _with_glimpse(reading: Reading, source: DataFrame, budget: PlanningBudget) -> Reading:
+def _with_glimpse(reading: Reading, source: DataFrame) -> Reading:
     """Return how to read rows where a pilot might not be read in time."""
-    size, left_s = bytes_of(source), budget.left_s(reading.share)
-    if left_s is None or (size is not None and size < GLIMPSE_BYTES_MIN):
+    size = bytes_of(source)
+    if size is not None and size < GLIMPSE_BYTES_MIN:
         return reading
-    cores = source.sparkSession.sparkContext.defaultParallelism if size is not None else 1
-    is_readable = size is None or size < left_s * cores * BYTES_PER_SECOND
-    return dataclasses.replace(reading, glimpse=glimpse(source), is_readable=is_readable)
+    reading_s = 0.0
+    if size is not None:
+        cores = source.sparkSession.sparkContext.defaultParallelism
+        reading_s = size / (cores * BYTES_PER_SECOND)
+    return dataclasses.replace(
+        reading, share=GLIMPSED_SHARE, glimpse=glimpse(source), reading_s=reading_s
+    )

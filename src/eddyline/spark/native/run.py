@@ -138,7 +138,6 @@ def learn_run(
     source = reading.source
     trees = None if source is None else alike_trees(source, run.predicates)
     if trees is None:
-        reading.keep()
         evaluated, run.is_partial = _evaluate(ranked, conditions, attributes, reading, budget)
     else:
         reading_budget = budget.part(COUNTING_SHARE)
@@ -197,6 +196,7 @@ def _evaluate(
     """
     within, is_limited = budget.part(reading.share), budget.left_s() is not None
     if not is_limited or reading.glimpse is None:
+        reading.keep()
         rows = with_held_out(sample)
         return evaluate_sample(rows, conditions, attributes, within, is_limited), False
     began_s = budget.seconds
@@ -206,6 +206,7 @@ def _evaluate(
     with contextlib.suppress(OutOfTimeError):
         # A job that would be cancelled costs as much as one that is of use.
         if (within.left_s() or 0.0) > first_s + reading.reading_s:
+            reading.keep()
             evaluated = evaluate_sample(with_held_out(sample), conditions, attributes, within)
             return dataclasses.replace(evaluated, durations_ns=first.durations_ns), False
     if first.durations_ns is None:  # without costs, rows that may be alike tell nothing

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from pyspark.sql import functions as F
 
 import eddyline as el
 from eddyline.journal.events import ClassesFound, NativeReordered
 from eddyline.mesh import Mesh, Overheads
 from eddyline.mesh.routes import ROUTE_FINDERS
+from eddyline.spark.native import clocked
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.columns import mesh_to_column
 from eddyline.spark.native.timing import TimedConditions, TimedTrial
@@ -77,8 +79,6 @@ def test_uncertain_steps_are_settled_and_said(table, monkeypatch) -> None:
 
 
 def compile_mesh(mesh: Mesh) -> None:
-    from pyspark.sql import functions as F
-
     conditions = [F.expr(text) for text in UNLIKE]
     mesh_to_column(mesh, conditions, {name: F.col(name) for name in mesh.tree.attributes}, (0, 1))
 
@@ -95,11 +95,17 @@ def count_timings(monkeypatch) -> list[int]:
     return timings
 
 
+def refuse_clocks(monkeypatch) -> None:
+    """Some platforms do not allow to call methods of Java."""
+    monkeypatch.setattr(clocked, "_clock", lambda name: F.expr("reflect('no.such.Clock', 'now')"))
+
+
 @pytest.mark.parametrize(("classes_s", "times"), [(1.0, 0), (2.9, 1)])
 def test_a_clear_gain_needs_no_timing_of_single_conditions(
     table, monkeypatch, classes_s: float, times: int
 ) -> None:
     fake_trial(monkeypatch, written=3.0, order=3.0, classes=classes_s)
+    refuse_clocks(monkeypatch)
     timings = count_timings(monkeypatch)
     f = el.where(*UNLIKE, policy=el.MeshOptions(planning_s_max=60.0), seed=0)
     filtered = table.transform(f)
@@ -112,6 +118,7 @@ def test_an_order_is_used_without_a_trial_only_if_conditions_were_timed(table, m
     def no_trial(sample, rows, ways, expected_us, budget, gain_min):
         return TimedTrial(rows, dict.fromkeys(ways, float("inf")))
 
+    refuse_clocks(monkeypatch)
     monkeypatch.setattr(native_run, "time_ways", no_trial)
     last_is_cheap = TimedConditions((100.0, 100.0, 0.1), True)
     for is_complete, changes in ((True, 1), (False, 0)):

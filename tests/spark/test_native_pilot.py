@@ -9,9 +9,10 @@ import eddyline as el
 from eddyline.bench.cpu_time import cpu_seconds
 from eddyline.bench.harness import run_to_noop
 from eddyline.journal.events import ClassesFound, NativeReordered, TrialEnded
-from eddyline.spark.native import conditions, counting, front, timing
+from eddyline.spark.native import conditions, counting, front, pilot, timing
 from eddyline.spark.native import run as native_run
 from eddyline.spark.native.learning import collect_arrow
+from eddyline.spark.native.pilot import pilot_sample
 from tests.spark.cases import SCHEMA, jobs_so_far, random_rows
 from tests.spark.test_native import HASHES, plan_of
 
@@ -48,6 +49,19 @@ def numbers(spark):
 def untimed(monkeypatch):
     monkeypatch.setattr(native_run, "time_ways", no_timing)
     monkeypatch.setattr(native_run, "time_conditions", no_timing)
+
+
+class TestPilot:
+    @pytest.mark.parametrize("rows", [20, 2_000])
+    def test_only_rows_that_may_be_in_the_pilot_are_sorted(self, spark, rows):
+        df = spark.range(0, 300_000, 1, 3)
+        ranked = df.withColumn(pilot.RANK, F.rand(5))
+        expected = {row.id for row in ranked.orderBy(pilot.RANK).limit(rows).collect()}
+        assert {row.id for row in pilot_sample(df, rows, seed=5).collect()} == expected
+        assert rows <= pilot._with_small_ranks(df, rows, 5).count() < 50_000
+
+    def test_few_rows_are_all_in_the_pilot(self, spark):
+        assert pilot_sample(spark.range(0, 700, 1, 3)).count() == 700
 
 
 class TestCounts:

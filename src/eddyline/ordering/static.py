@@ -60,6 +60,24 @@ def ordering_cost(order: Sequence[int], drops: BoolArray, cost_us: FloatArray) -
     return float(reach_counts(order, drops) @ cost_us[list(order)]) / len(drops)
 
 
+def least_cost(drops: BoolArray, cost_us: FloatArray) -> float:
+    """Return what a tuple would cost if each took the best order for itself.
+
+    That is the cheapest filter that drops it, or all filters. No routing can cost less.
+
+    Examples
+    --------
+    >>> drops = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=bool)
+    >>> least_cost(drops, np.array([1.0, 3.0]))
+    2.25
+
+    """
+    if len(drops) == 0:
+        return 0.0
+    dropping_us = np.where(drops, cost_us, np.inf).min(axis=1)
+    return float(np.minimum(dropping_us, cost_us.sum()).mean())
+
+
 def static_greedy(
     drops: BoolArray, cost_us: FloatArray, precedence: Precedence | None = None
 ) -> tuple[int, ...]:

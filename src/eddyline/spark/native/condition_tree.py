@@ -93,7 +93,8 @@ def analysed_tree(analysed: Any) -> exp.Expression | None:
 
 def calls_foreign_code(analysed: Any) -> bool:
     """Whether an analysed condition calls a function that a user wrote, if it is known."""
-    return analysed is not None and any(name in str(analysed.toJSON()) for name in _FOREIGN_CODE)
+    plan = "" if analysed is None else str(analysed.toJSON())
+    return any(name in plan for name in _FOREIGN_CODE)
 
 
 def has_quoted_identifiers(df: DataFrame) -> bool:

@@ -40,8 +40,10 @@ class NativeRun:
     is_timed
         Whether these were timed on rows of their own; else they are computed from the cost of each
         condition and what it drops.
-    is_counted
-        Whether counts of evaluations decided, so that there was nothing to time.
+    is_settled
+        Whether what is known from the sampled rows decided, so that no way had to be timed.
+    is_partial
+        Whether only some of the first rows could be read in time.
 
     """
 
@@ -51,7 +53,8 @@ class NativeRun:
     rows: int = 0
     cost_us: dict[str, float] = field(default_factory=dict)
     is_timed: bool = False
-    is_counted: bool = False
+    is_settled: bool = False
+    is_partial: bool = False
     _compiled: tuple[tuple[SparkSession, Mesh, tuple[int, ...]], Column] | None = field(
         default=None, init=False, repr=False, compare=False
     )

@@ -96,7 +96,7 @@ class Counts:
         run.order = order if mesh is not None or gain >= COUNTED_GAIN else written
         run.mesh = mesh
         run.cost_us = cost_us
-        run.is_counted = True
+        run.is_settled = True
         return True
 
     def _pays(self, mesh: Mesh, lesson: NativeLesson) -> bool:

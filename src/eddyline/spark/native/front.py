@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from sqlglot import exp
@@ -110,7 +110,7 @@ class _PartitionPruning:
 
     def __init__(self, df: DataFrame) -> None:
         self._df = df
-        self._before: list[str] | None = None if _may_have_files(df) else []
+        self._before: list[str] | None = None if _may_have_partitions(df) else []
 
     def __call__(self, condition: Column) -> bool:
         if self._before is None:
@@ -120,15 +120,24 @@ class _PartitionPruning:
         return _partition_filters(self._df.filter(condition)) != self._before
 
 
-def _may_have_files(df: DataFrame) -> bool:
-    """Whether a DataFrame may read files, as far as can be told without planning it."""
+def _may_have_partitions(df: DataFrame) -> bool:
+    """Whether a DataFrame may read partitioned files, as far as can be told without planning it."""
     if df.isStreaming:
         return False
     if not hasattr(df, "_jdf"):
         return True
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()
-    names = {str(leaves.apply(n).nodeName()) for n in range(leaves.size())}
-    return not names <= _WITHOUT_FILES
+    return any(_may_be_partitioned(leaves.apply(n)) for n in range(leaves.size()))
+
+
+def _may_be_partitioned(leaf: Any) -> bool:
+    """Whether a leaf of an analysed plan may read partitioned files."""
+    name = str(leaf.nodeName())
+    if name != "LogicalRelation":
+        return name not in _WITHOUT_FILES
+    relation = leaf.relation()
+    is_of_files = str(relation.getClass().getSimpleName()) == "HadoopFsRelation"
+    return not is_of_files or int(relation.partitionSchema().size()) > 0
 
 
 def _partition_filters(df: DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from eddyline.arrays import BoolArray
+from eddyline.arrays import BoolArray, FloatArray
 from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
 from eddyline.mesh import MeshOptions, SearchResult, TrainingSet, find_mesh
+from eddyline.ordering.uncertain import CostRanges
 from eddyline.spark.common.planning import PlanningBudget
+from eddyline.spark.native import clocked
 from eddyline.spark.native.pilot import HELD_OUT, RANK, estimate_rows
 from eddyline.spark.native.timing import TimedConditions
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SEARCH_SHARE = 0.4
+CLOCKED = "__eddyline_clocked"
 #: Types whose values are the same, collected as rows or in Arrow.
 _PLAIN_KINDS: Mapping[type[T.DataType], pa.DataType] = {
     T.BooleanType: pa.bool_(),
@@ -50,6 +55,8 @@ class NativeLesson:
         All sampled rows, with drops and costs.
     is_timed
         Whether the costs of the conditions can be relied on.
+    ranges
+        How far off the costs may be, where that is known.
     rejected
         Columns that cannot classify rows, and why.
 
@@ -58,6 +65,7 @@ class NativeLesson:
     result: SearchResult
     training: TrainingSet
     is_timed: bool
+    ranges: CostRanges | None = None
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,6 +87,9 @@ class EvaluatedSample:
         Mean length of the texts in each column of texts.
     query_rows
         About how many rows there are altogether, where the sample tells.
+    durations_ns
+        Where a clock was read: a line for each row, how long each condition took, and at last
+        reading the clock.
 
     """
 
@@ -88,6 +99,7 @@ class EvaluatedSample:
     rejected: Mapping[str, str]
     text_lengths: Mapping[str, float]
     query_rows: float | None
+    durations_ns: FloatArray | None = None
 
     @property
     def rows(self) -> int:
@@ -100,6 +112,7 @@ def evaluate_sample(
     conditions: Sequence[Column],
     attributes: Mapping[str, Column],
     budget: PlanningBudget,
+    is_clocked: bool = False,
 ) -> EvaluatedSample:
     """Evaluate all conditions on the sample; raises `OutOfTimeError` if it takes too long.
 
@@ -111,14 +124,35 @@ def evaluate_sample(
         The conditions, and the columns that may classify rows.
     budget
         Limits the time.
+    is_clocked
+        Whether to read the clock between the conditions, if Spark lets one.
 
     """
-    answers = [
-        F.coalesce(condition, F.lit(False)).alias(f"_{n}") for n, condition in enumerate(conditions)
-    ]
+    if is_clocked:
+        with contextlib.suppress(PySparkException):  # some platforms do not allow to read a clock
+            return _evaluate(sample, conditions, attributes, budget, is_clocked=True)
+    return _evaluate(sample, conditions, attributes, budget, is_clocked=False)
+
+
+def _evaluate(
+    sample: DataFrame,
+    conditions: Sequence[Column],
+    attributes: Mapping[str, Column],
+    budget: PlanningBudget,
+    is_clocked: bool,
+) -> EvaluatedSample:
     named = [column.alias(f"a{n}") for n, column in enumerate(attributes.values())]
     ranks = [RANK] if RANK in sample.columns else []
-    evaluated = sample.select(*named, *answers, HELD_OUT, *ranks)
+    answers = [F.coalesce(condition, F.lit(False)) for condition in conditions]
+    durations: list[Column] = []
+    if is_clocked:
+        sample = sample.select(*named, clocked.clocked(conditions).alias(CLOCKED), HELD_OUT, *ranks)
+        named = [F.col(f"a{n}") for n in range(len(named))]
+        answers = clocked.answers(F.col(CLOCKED), len(conditions))
+        durations = clocked.durations(F.col(CLOCKED), len(conditions))
+    flags = [answer.alias(f"_{n}") for n, answer in enumerate(answers)]
+    times = [each.alias(f"t{n}") for n, each in enumerate(durations)]
+    evaluated = sample.select(*named, *flags, HELD_OUT, *ranks, *times)
     table = budget.run(lambda: collect_arrow(evaluated))
     columns: dict[str, pa.Array] = {}
     rejected: dict[str, str] = {}
@@ -132,16 +166,15 @@ def evaluate_sample(
             columns[name] = values
         else:
             rejected[name] = why
-    flags = np.stack(
-        [
-            _plain(each).to_numpy(zero_copy_only=False)
-            for each in table.columns[len(named) : len(named) + len(answers) + 1]
-        ],
-        axis=1,
-    ).astype(bool)
-    query_rows = estimate_rows(table.column(RANK).to_numpy()) if ranks else None
+    passes = _matrix(table.columns[len(named) : len(named) + len(answers) + 1]).astype(bool)
     return EvaluatedSample(
-        columns, ~flags[:, :-1], flags[:, -1], rejected, text_lengths, query_rows
+        columns,
+        ~passes[:, :-1],
+        passes[:, -1],
+        rejected,
+        text_lengths,
+        estimate_rows(table.column(RANK).to_numpy()) if ranks else None,
+        _matrix(table.columns[-len(times) :]).astype(float) if times else None,
     )
 
 
@@ -167,6 +200,7 @@ def learn_native(
     options: MeshOptions,
     seed: int | None,
     budget: PlanningBudget,
+    why_no_mesh: str | None = None,
 ) -> NativeLesson:
     """Search for the mesh that costs least.
 
@@ -178,14 +212,16 @@ def learn_native(
         Of the search.
     budget
         Limits the time.
+    why_no_mesh
+        Why there is no search, if there is none.
 
     """
     training = TrainingSet(evaluated.columns, evaluated.drops, timed.cost_us)
     rejected = dict(evaluated.rejected)
-    if budget.is_over:
-        return NativeLesson(
-            SearchResult(None, 0, 0.0, "time"), training, timed.is_complete, rejected
-        )
+    why_no_mesh = "time" if budget.is_over else why_no_mesh
+    if why_no_mesh is not None:
+        result = SearchResult(None, 0, 0.0, why_no_mesh)
+        return NativeLesson(result, training, timed.is_complete, timed.ranges, rejected)
     fitted = training.subset(np.flatnonzero(~evaluated.held_out))
     left_s = budget.left_s(SEARCH_SHARE)
     if left_s is not None:
@@ -194,7 +230,11 @@ def learn_native(
     result = find_mesh(fitted, options, seed, budget.progress)
     used = result.mesh.tree.attributes if result.mesh else []
     rejected |= {name: NOT_WORTH_ITS_COST for name in evaluated.columns if name not in used}
-    return NativeLesson(result, training, timed.is_complete, rejected)
+    return NativeLesson(result, training, timed.is_complete, timed.ranges, rejected)
+
+
+def _matrix(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
+    return np.stack([_plain(each).to_numpy(zero_copy_only=False) for each in columns], axis=1)
 
 
 def _plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:

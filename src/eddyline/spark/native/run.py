@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -17,11 +18,18 @@ from eddyline.mesh import Mesh, MeshOptions
 from eddyline.mesh.cost import Overheads
 from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.ordering.static import ordering_cost
+from eddyline.ordering.uncertain import safe_order
 from eddyline.spark.common.columns import candidate_attributes, usable_columns
-from eddyline.spark.common.planning import PlanningBudget
+from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 from eddyline.spark.native.conditions import CLASSES, ORDER, WRITTEN, NativeRun
 from eddyline.spark.native.counting import Counts, alike_trees
-from eddyline.spark.native.learning import NativeLesson, evaluate_sample, learn_native
+from eddyline.spark.native.knowing import known_ranges, why_no_search
+from eddyline.spark.native.learning import (
+    EvaluatedSample,
+    NativeLesson,
+    evaluate_sample,
+    learn_native,
+)
 from eddyline.spark.native.pilot import HELD_OUT, HELD_OUT_SHARE, RANK, with_held_out
 from eddyline.spark.native.timing import (
     CLEAR_GAIN,
@@ -33,13 +41,16 @@ from eddyline.spark.native.timing import (
 from eddyline.sql.likeness import least_cost_us
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 Write = Callable[[Event], None]
 
 JVM_OVERHEADS = Overheads(test_us=0.005, route_us=0.002)
 #: Share of the time for reading sampled rows, where nothing else takes long.
 COUNTING_SHARE = 0.9
+#: Share of the cost that another order must save surely, if rows were not picked at random: those
+#: that lie together may be alike.
+FIRST_ROWS_GAIN = 0.25
 
 
 class Decider(Protocol):
@@ -62,6 +73,10 @@ class Reading:
     source
         What is to be filtered. Given where the rows were picked from it at random: then counts
         decide about conditions that cost the same.
+    glimpse
+        Rows that are read faster, to learn from if the others cannot be read in time.
+    reading_s
+        Least time that reading the others takes, beyond what any job takes.
     keep
         Called before the rows are read again and again: makes Spark keep them.
 
@@ -69,6 +84,8 @@ class Reading:
 
     share: float = 1.0
     source: DataFrame | None = None
+    glimpse: DataFrame | None = None
+    reading_s: float = 0.0
     keep: Callable[[], object] = lambda: None
 
 
@@ -121,9 +138,10 @@ def learn_run(
     source = reading.source
     trees = None if source is None else alike_trees(source, run.predicates)
     if trees is None:
-        reading.keep()
-    reading_budget = budget.part(reading.share if trees is None else COUNTING_SHARE)
-    evaluated = evaluate_sample(with_held_out(ranked), conditions, attributes, reading_budget)
+        evaluated, run.is_partial = _evaluate(ranked, conditions, attributes, reading, budget)
+    else:
+        reading_budget = budget.part(COUNTING_SHARE)
+        evaluated = evaluate_sample(with_held_out(ranked), conditions, attributes, reading_budget)
     run.rows = evaluated.rows
     held_out = with_held_out(sample)
     trials = _Trials(
@@ -136,9 +154,12 @@ def learn_run(
         has_times=trees is None,
     )
 
-    def learn(timed: TimedConditions, *others: Decider) -> NativeLesson:
-        lesson = learn_native(evaluated, timed, in_jvm, seed, budget)
-        _learn_from(run, lesson, options, (*others, trials), write, query)
+    def learn(
+        timed: TimedConditions, *others: Decider, why_no_mesh: str | None = None
+    ) -> NativeLesson:
+        lesson = learn_native(evaluated, timed, in_jvm, seed, budget, why_no_mesh)
+        order = _order_of(lesson, options, is_random=source is not None and not run.is_partial)
+        _learn_from(run, lesson, order, (*others, trials), write, query)
         return lesson
 
     if trees is not None and source is not None:
@@ -146,6 +167,13 @@ def learn_run(
         timed = TimedConditions((least_us,) * len(conditions), True)
         counts = Counts(run, source, options.gain_min, evaluated.query_rows, budget)
         return dict(learn(timed, counts).rejected)
+    if evaluated.durations_ns is not None and evaluated.rows > 1:
+        ranges = known_ranges(
+            evaluated, reading.glimpse if run.is_partial else sample, conditions, options, budget
+        )
+        timed = TimedConditions(tuple(ranges.middle_us.tolist()), False, ranges)
+        why_no_mesh = why_no_search(evaluated, ranges.middle_us, options.gain_min, budget)
+        return dict(learn(timed, why_no_mesh=why_no_mesh).rejected)
     if budget.left_s() is not None:
         # Timing each condition takes longer than trying what is best if all cost the same.
         lesson = learn(TimedConditions((1.0,) * len(conditions), False))
@@ -155,10 +183,50 @@ def learn_run(
     return dict(lesson.rejected)
 
 
+def _evaluate(
+    sample: DataFrame,
+    conditions: Sequence[Column],
+    attributes: Mapping[str, Column],
+    reading: Reading,
+    budget: PlanningBudget,
+) -> tuple[EvaluatedSample, bool]:
+    """Evaluate the sample, or what is read faster; return whether it was that.
+
+    Within a limit, a clock is read between the conditions: on the rows that are read first.
+    """
+    within, is_limited = budget.part(reading.share), budget.left_s() is not None
+    if not is_limited or reading.glimpse is None:
+        reading.keep()
+        rows = with_held_out(sample)
+        return evaluate_sample(rows, conditions, attributes, within, is_limited), False
+    began_s = budget.seconds
+    first = evaluate_sample(with_held_out(reading.glimpse), conditions, {}, within, True)
+    first_s = budget.seconds - began_s
+    within = budget.part(reading.share)
+    with contextlib.suppress(OutOfTimeError):
+        # A job that would be cancelled costs as much as one that is of use.
+        if (within.left_s() or 0.0) > first_s + reading.reading_s:
+            reading.keep()
+            evaluated = evaluate_sample(with_held_out(sample), conditions, attributes, within)
+            return dataclasses.replace(evaluated, durations_ns=first.durations_ns), False
+    if first.durations_ns is None:  # without costs, rows that may be alike tell nothing
+        raise OutOfTimeError
+    return first, True
+
+
+def _order_of(lesson: NativeLesson, options: MeshOptions, is_random: bool) -> tuple[int, ...]:
+    """Return the best order; where only ranges of costs are known, one that is better surely."""
+    training = lesson.training
+    best = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
+    if lesson.ranges is None:
+        return best
+    return safe_order(best, training.drops, lesson.ranges, 0.0 if is_random else FIRST_ROWS_GAIN)
+
+
 def _learn_from(
     run: NativeRun,
     lesson: NativeLesson,
-    options: MeshOptions,
+    order: tuple[int, ...],
     deciders: Sequence[Decider],
     write: Write,
     query: str,
@@ -169,7 +237,6 @@ def _learn_from(
     """
     training, found = lesson.training, lesson.result.mesh
     mesh = None if found is None else found.settled()
-    order = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
     numbers: dict[str, Any] = {
         "rows": training.rows,
         "cost_us": dict(zip(run.names(), np.round(training.cost_us, 3).tolist(), strict=True)),
@@ -248,12 +315,16 @@ class _Trials:
     def choose(self, order: tuple[int, ...], mesh: Mesh | None, lesson: NativeLesson) -> bool:
         """Decide among the written order, another one and a mesh; note what they cost.
 
-        Without time for a trial, another order is used only if its conditions were timed.
+        Without time for a trial, another order is used only if its conditions were timed, or if
+        it is safe for the ranges of their costs. An order that is safe is not tried by itself.
         Returns whether there was a trial.
         """
         run, training = self.run, lesson.training
         written = tuple(range(len(run.predicates)))
-        ways: dict[str, Way] = {WRITTEN: lambda df: run.by_order(df, written)}
+        is_safe = lesson.ranges is not None
+        ways: dict[str, Way] = {}
+        if not is_safe or order == written:
+            ways[WRITTEN] = lambda df: run.by_order(df, written)
         cost_us = {WRITTEN: ordering_cost(written, training.drops, training.cost_us)}
         if order != written:
             ways[ORDER] = lambda df: run.by_order(df, order)
@@ -261,7 +332,9 @@ class _Trials:
         if mesh is not None:
             ways[CLASSES] = lambda df: run.by_mesh(df, mesh)
         is_better = cost_us.get(ORDER, math.inf) < (1 - self.gain_min) * cost_us[WRITTEN]
-        best = ORDER if is_better and lesson.is_timed else WRITTEN
+        best = (
+            ORDER if order != written and (is_safe or (is_better and lesson.is_timed)) else WRITTEN
+        )
         is_tried = False
         if len(ways) > 1:
             self.keep()
@@ -274,11 +347,15 @@ class _Trials:
             if is_tried:
                 trial = trial.with_equal_code((WRITTEN, ORDER))
                 best = trial.winner(self.gain_min, self.query_rows)
+                ratio = cost_us[WRITTEN] / cost_us.get(ORDER, cost_us[WRITTEN])
                 cost_us = {way: trial.us(way) for way in ways}
+                cost_us.setdefault(WRITTEN, ratio * cost_us[next(iter(ways))])
         if run.is_timed and not is_tried:
             return False  # what was timed before stays
         run.order = order if best != WRITTEN else written
         run.mesh = mesh if best == CLASSES else None
         run.is_timed = is_tried
-        run.cost_us = cost_us if is_tried or lesson.is_timed else {}
+        is_open = mesh is not None or run.is_partial or self.budget.is_over
+        run.is_settled = is_safe and not is_open
+        run.cost_us = cost_us if is_tried or is_safe or lesson.is_timed else {}
         return is_tried

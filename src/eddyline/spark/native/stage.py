@@ -6,6 +6,7 @@ themselves, run by run. Those that let Spark read fewer rows are filters of thei
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,14 +23,20 @@ from eddyline.spark.common.predicates import NativePredicate
 from eddyline.spark.native.conditions import NativeRun
 from eddyline.spark.native.failing import why_it_may_fail
 from eddyline.spark.native.front import Front, find_front
-from eddyline.spark.native.pilot import first_rows, pilot_sample
+from eddyline.spark.native.pilot import bytes_of, first_rows, glimpse, pilot_sample
 from eddyline.spark.native.run import Reading, Write, learn_run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-PILOT_SHARE = 0.5
+PILOT_SHARE = 0.7
+#: The same where some of the first rows are read before, and are enough if there is no more time.
+GLIMPSED_SHARE = 0.9
+#: Less is read as fast as the first rows of it.
+GLIMPSE_BYTES_MIN = 8_000_000
+#: No more than that is read on each core.
+BYTES_PER_SECOND = 100_000_000
 NOT_DETERMINISTIC = "it is not deterministic"
 
 
@@ -237,11 +244,13 @@ class NativeStages:
 
         if sum(len(run.predicates) > 1 for run in stage.runs) > 1:
             keep()
-        reading = Reading(PILOT_SHARE, source, keep)
+        reading = Reading(PILOT_SHARE, source, keep=keep)
+        if budget.left_s() is not None:
+            reading = _with_glimpse(reading, source)
         try:
             self._learn_from(pilot, stage, self._classify_by, budget, reading)
         except OutOfTimeError:
-            if budget.is_over:
+            if budget.is_over or reading.glimpse is not None:
                 raise
             # Rows that lie together may be alike: they tell an order, but no classes.
             first = first_rows(source)
@@ -251,8 +260,8 @@ class NativeStages:
                 first.unpersist()
         finally:
             pilot.unpersist()
-        is_open = any(len(run.predicates) > 1 and not run.is_counted for run in stage.runs)
-        if budget.is_over and is_open:
+        is_open = any(len(run.predicates) > 1 and not run.is_settled for run in stage.runs)
+        if is_open and (budget.is_over or any(run.is_partial for run in stage.runs)):
             self._stopped("what was not found by then is evaluated in one order")
 
     def _learn_from(
@@ -279,9 +288,27 @@ class NativeStages:
                 )
                 stage.types |= usable_columns(rows)
             if number < last:  # later runs see only the rows that are left
-                rows = run.by_order(rows, range(len(run.predicates)))
+                written = range(len(run.predicates))
+                rows = run.by_order(rows, written)
+                if reading.glimpse is not None:
+                    first = run.by_order(reading.glimpse, written)
+                    reading = dataclasses.replace(reading, glimpse=first)
 
     def _stopped(self, instead: str) -> None:
         limit_s = self._options.planning_s_max
         if limit_s is not None:
             self._write(PlanningStopped(seconds_max=limit_s, instead=instead))
+
+
+def _with_glimpse(reading: Reading, source: DataFrame) -> Reading:
+    """Return how to read rows where a pilot might not be read in time."""
+    size = bytes_of(source)
+    if size is not None and size < GLIMPSE_BYTES_MIN:
+        return reading
+    reading_s = 0.0
+    if size is not None:
+        cores = source.sparkSession.sparkContext.defaultParallelism
+        reading_s = size / (cores * BYTES_PER_SECOND)
+    return dataclasses.replace(
+        reading, share=GLIMPSED_SHARE, glimpse=glimpse(source), reading_s=reading_s
+    )

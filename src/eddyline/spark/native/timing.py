@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyspark.sql import functions as F
 
+from eddyline.ordering.uncertain import CostRanges
 from eddyline.spark.common.planning import OutOfTimeError, PlanningBudget
 
 if TYPE_CHECKING:
@@ -72,11 +73,14 @@ class TimedConditions:
     is_complete
         Whether every condition was timed as often as it should be. Where it was not, costs may be
         far off.
+    ranges
+        Where a clock was read between the conditions: how far off they may be.
 
     """
 
     cost_us: tuple[float, ...]
     is_complete: bool
+    ranges: CostRanges | None = None
 
 
 def time_conditions(

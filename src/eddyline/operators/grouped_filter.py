@@ -49,6 +49,9 @@ class GroupedFilter:
         The answer for slots that have no predicate here.
     words
         Words in a bitmap; `widen` adds more.
+    density
+        How many times as many checkpoints there are, and how much larger a table of all regions
+        may be, than is best if memory counts as much as time.
 
     Examples
     --------
@@ -68,14 +71,18 @@ class GroupedFilter:
 
     """
 
-    def __init__(self, domain: Domain, default: bool, words: int = 1) -> None:
+    def __init__(self, domain: Domain, default: bool, words: int = 1, density: float = 1.0) -> None:
         self.domain = domain
         self.default = default
         self.words = words
+        self._words_per_switch = WORDS_PER_SWITCH * density
+        self._table_bytes_max = TABLE_BYTES_MAX * density
         self._slots: Bitmap = np.zeros(words, dtype=np.uint64)
         filled = ALL if default else np.uint64(0)
         self._find: Finder | None = None  # made when they are needed, as is the table
         self._table: Bitmaps | None = None
+        self._span: slice | None = None
+        self._spanned = np.zeros((1, 0), dtype=np.uint64)  # the part of `_maps` in the span
         self._keys = domain.no_keys()
         # Slots, in the order of their bounds; the complement of a slot where its bit is cleared.
         self._switches = np.zeros(0, dtype=np.int32)
@@ -147,23 +154,53 @@ class GroupedFilter:
         self._maps = widen(self._maps, words, self.default)
         self._null = widen(self._null, words, self.default)
 
+    @property
+    def span(self) -> slice:
+        """The words from the first to the last that have a predicate here."""
+        if self._span is None:
+            used = np.flatnonzero(self._slots)
+            self._span = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 0)
+        return self._span
+
     def accepting(self, values: pa.Array) -> Bitmaps:
         """Return for each value the bitmap of slots that accept it."""
+        filled = ALL if self.default else np.uint64(0)
+        maps = np.full((len(values), self.words), filled, dtype=np.uint64)
+        maps[:, self.span] = self.accepting_in_span(values)
+        return maps
+
+    def accepting_in_span(self, values: pa.Array) -> Bitmaps:
+        """Return the words of `accepting` in the span; all others have the default."""
+        span = self.span
         if self._find is None:
             self._find = self.domain.finder(self._keys)
-            if (len(self._keys) + 2) * self.words * 8 <= TABLE_BYTES_MAX:
+            self._spanned = np.ascontiguousarray(self._maps[:, span])
+            if (len(self._keys) + 2) * self._spanned.shape[1] * 8 <= self._table_bytes_max:
                 # Few enough regions to have the bitmap of each; NULL, region -1, comes last.
-                self._table = self._bitmaps(np.append(np.arange(len(self._keys) + 1), -1))
+                regions = np.append(np.arange(len(self._keys) + 1), -1)
+                self._table = self._bitmaps(regions, self._spanned, span.start)
         regions = self._find(values)
         if self._table is not None:
             return np.take(self._table, regions, axis=0)
         distinct, which = np.unique(regions, return_inverse=True)
         if 2 * len(distinct) > len(regions):
-            return self._bitmaps(regions)
-        return self._bitmaps(distinct)[which]
+            return self._bitmaps(regions, self._spanned, span.start)
+        return self._bitmaps(distinct, self._spanned, span.start)[which]
 
-    def _bitmaps(self, regions: IntArray) -> Bitmaps:
-        """Return the bitmaps of regions: that of the nearest checkpoint, with bits switched."""
+    def _bitmaps(self, regions: IntArray, checkpoints: Bitmaps, first_word: int) -> Bitmaps:
+        """Return the bitmaps of regions: that of the nearest checkpoint, with bits switched.
+
+        Parameters
+        ----------
+        regions
+            The regions; -1 for NULL.
+        checkpoints
+            The bitmaps of the checkpoints from a word on, with all words that have predicates.
+        first_word
+            That word.
+
+        """
+        words = checkpoints.shape[1]
         known = np.maximum(regions, 0)
         reached = self._ends[known]
         at_checkpoints = self._ends[self._regions]
@@ -172,21 +209,21 @@ class GroupedFilter:
         goes_back = following > checkpoint
         goes_back &= at_checkpoints[following] - reached < reached - at_checkpoints[checkpoint]
         checkpoint = np.where(goes_back, following, checkpoint)
-        maps: Bitmaps = self._maps[checkpoint]
+        maps: Bitmaps = checkpoints[checkpoint]
         begin = np.minimum(reached, at_checkpoints[checkpoint])
         counts = np.abs(reached - at_checkpoints[checkpoint])
         total = int(counts.sum())
         if total:
             first = begin - np.cumsum(counts) + counts
             switches = self._switches[np.arange(total) + np.repeat(first, counts)]
-            words, additions = _additions(switches ^ np.repeat(-goes_back.astype(np.int32), counts))
-            at = words + np.repeat(np.arange(len(regions)) * self.words, counts)
+            at, additions = _additions(switches ^ np.repeat(-goes_back.astype(np.int32), counts))
+            at = at + np.repeat(np.arange(len(regions)) * words - first_word, counts)
             np.add.at(maps.reshape(-1), at, additions)
-        maps[regions < 0] = self._null
+        maps[regions < 0] = self._null[first_word : first_word + words]
         return maps
 
     def _forget_derived(self) -> None:
-        self._find = self._table = None
+        self._find = self._table = self._span = None
 
     def _insert(self, key: float | bytes, slot: int, switch: int) -> None:
         at, is_there = find_key(self._keys, key)
@@ -205,7 +242,7 @@ class GroupedFilter:
 
     @property
     def _interval(self) -> int:
-        return int(self.words / WORDS_PER_SWITCH)
+        return int(self.words / self._words_per_switch)
 
     def _switches_of(self, checkpoint: int) -> int:
         """Return the number of switches from a checkpoint to the last region before the next."""
@@ -220,7 +257,7 @@ class GroupedFilter:
         middle = self._ends[begin] + self._switches_of(checkpoint) // 2
         region = int(np.searchsorted(self._ends, middle, side="right"))
         region = max(int(begin) + 1, min(region, len(self._keys)))
-        bitmap = self._bitmaps(np.array([region]))
+        bitmap = self._bitmaps(np.array([region]), self._maps, 0)
         self._regions = np.insert(self._regions, checkpoint + 1, region)
         self._maps = np.insert(self._maps, checkpoint + 1, bitmap[0], axis=0)
 

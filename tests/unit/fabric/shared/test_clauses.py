@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.fabric.shared.clause_slots import CROWD_MIN, ClauseSlots
 from eddyline.fabric.shared.clauses import ClauseTable, make_layers
+from eddyline.fabric.shared.eddy import CHUNK_WORDS, SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operator_table import OperatorTable
 from eddyline.fabric.shared.operators import SharedGroupedFilter
 from eddyline.fabric.shared.query import Clause, SharedQuery
+from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.bitmaps import bit
 from eddyline.operators.domain import Whole
 
@@ -158,3 +161,19 @@ def test_terms_have_more_checkpoints_than_comparisons_of_whole_queries() -> None
     sets = {slot: Whole().compare(">", bound) for slot, bound in enumerate(bounds)}
     group.add(sets, {}, sets)
     assert len(group._terms._regions) > 3 * len(group._required._regions)
+
+
+def test_bits_of_clauses_make_chunks_only_half_as_small() -> None:
+    above = Whole().compare(">", 5)
+    term = dict.fromkeys("ab", above)
+    eddy = SharedEddy({"a": Whole(), "b": Whole()})
+    clauses = (Clause(terms=(term, term, term, term)),)
+    eddy.add({slot: SharedQuery(slot, clauses=clauses) for slot in range(64 * 256)})
+    eddy.bind({"a": 0, "b": 1}, {})
+    rows = CHUNK_WORDS // (256 + 2 * 256) + 1
+    chunks = []
+    route = eddy.route
+    eddy.route = lambda batch, own: (chunks.append(len(own)), route(batch, own))[1]  # type: ignore[method-assign]
+    columns = [pa.array(np.zeros(rows, dtype=np.int64))] * 2
+    eddy.run(Batch(columns, [ColumnReader(name) for name in "ab"]))
+    assert chunks == [rows - 1, 1]

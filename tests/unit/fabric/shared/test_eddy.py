@@ -416,7 +416,7 @@ def test_the_bitmaps_of_a_chunk_are_bounded(
     )
     found = eddy.run(batch)
     words = [
-        lineage.interested.size + with_clauses * lineage.fulfilled.size for lineage in lineages
+        lineage.interested.size + with_clauses * lineage.fulfilled.size // 2 for lineage in lineages
     ]
     assert max(words) <= 512
     assert len(lineages) <= 2 * -(-sum(words) // 512)

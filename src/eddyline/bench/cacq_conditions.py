@@ -11,6 +11,8 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 import functools
+import operator
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +24,12 @@ from eddyline.bench.cacq_workload import (
     BATCH_ROWS,
     COLUMNS,
     INTEGERS,
-    POSITIONS,
     VALUES,
     make_rows,
 )
 from eddyline.bench.harness import Bench, ratio
 from eddyline.fabric.shared.query import Clause, SharedQuery
-from eddyline.operators.domain import Whole
+from eddyline.operators.domain import Text, Whole
 from eddyline.operators.value_set import ValueSet
 from eddyline.sql.parse import parse
 from eddyline.sql.schemas import Schemas
@@ -36,7 +37,7 @@ from eddyline.sql.schemas import Schemas
 COUNTS = (800, 2_000, 5_000, 10_000)
 SEEDS = 3
 TIMES_MAX = 3
-#: Kinds of conditions over the same four comparisons.
+#: Kinds of conditions; those with as many comparisons have the same ones.
 CONDITIONS = {
     "AND": "{0} AND {1} AND {2} AND {3}",
     "OR": "{0} AND {1} AND ({2} OR {3})",
@@ -46,10 +47,23 @@ CONDITIONS = {
     "nested": "{0} AND ({1} OR ({2} AND {3}))",
     "nested with NOT": "({0} AND ({1} OR {2})) OR NOT {3}",
 }
-#: Queries of all kinds above, each of a random one.
+#: The same with more comparisons, so that columns repeat, and with lists and texts.
+MORE_CONDITIONS = {
+    "three alternatives of two": "({0} AND {1}) OR ({2} AND {3}) OR ({4} AND {5})",
+    "three clauses of two": "({0} OR {1}) AND ({2} OR {3}) AND ({4} OR {5})",
+    "NOT over nested": "{0} AND NOT (({1} AND ({2} OR NOT {3})) OR ({4} AND {5}))",
+    "six alternatives of two": " OR ".join(f"({{{n}}} AND {{{n + 1}}})" for n in range(0, 12, 2)),
+    "IN and text": "({0} AND {1}) OR ({2} AND NOT {3})",
+}
+#: Queries of all kinds with four comparisons, each of a random one.
 MIXED = "mixed"
+_IN_AND_TEXT = "IN and text"
+_TEXTS = ["t", "u"]
+_TEXT_VALUES = [f"word {n:03}" for n in range(1_000)]
+_LIST_LENGTH = 4
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WHOLE = Whole()
+_TEXT = Text()
 _POSITIVE = _WHOLE.compare(">", 0)
 
 
@@ -60,36 +74,54 @@ def parts(bench: Bench) -> dict[str, Callable[[], None]]:
 
 def _conditions(bench: Bench) -> None:
     counts = (200, 800) if bench.quick else COUNTS
-    seeds = range(bench.seed, bench.seed + (1 if bench.quick else SEEDS))
-    kinds = [kind for kind in (*CONDITIONS, MIXED) if kind != "AND"]
     for count in counts:
-        ratios: dict[str, list[float]] = {}
-        cost_us = []
-        for seed in seeds:
-            tasks = {
-                kind: make_task(condition_queries(kind, count, seed), f"{kind} {count} {seed}")
-                for kind in ("AND", *kinds)
-            }
-            control = condition_queries("AND", count, seed)
-            tasks["AND, control"] = make_task(control, f"control {count} {seed}")
-            columns = make_rows(np.random.default_rng(seed), BATCH_ROWS).columns
-            runs = {kind: _bind(task, columns) for kind, task in tasks.items()}
-            what = f"{count:,} queries with AND, OR, NOT, seed {seed}"
-            seconds = bench.in_turn(what, runs, clock=time.process_time)
-            cost_us.append(1e6 * statistics.median(seconds["AND"]) / BATCH_ROWS)
-            for kind in tasks:
-                ratios.setdefault(kind, []).append(ratio(seconds[kind], seconds["AND"]))
-        controls = ratios["AND, control"]
-        bench.add(f"{count:,} queries, AND: CPU of a row", statistics.median(cost_us), "us")
-        for kind in kinds:
-            bench.add(
-                f"{count:,} queries, {kind}: CPU of a row, times that with AND",
-                max(ratios[kind]),
-                "x",
-                f"at most {TIMES_MAX}; the highest of {len(seeds)} seeds, lowest "
-                f"{min(ratios[kind]):.2f}; AND against itself {min(controls):.2f} to "
-                f"{max(controls):.2f}; {CONDITIONS.get(kind, 'each query of a random kind')}",
-            )
+        _compare_kinds(
+            bench, count, "AND", [kind for kind in CONDITIONS if kind != "AND"] + [MIXED]
+        )
+        for kind in MORE_CONDITIONS:
+            _compare_kinds(bench, count, f"AND, {kind}", [kind])
+
+
+def _compare_kinds(bench: Bench, count: int, joined: str, kinds: Sequence[str]) -> None:
+    """Compare queries of some kinds with those that join the same comparisons by AND."""
+    seeds = range(bench.seed, bench.seed + (1 if bench.quick else SEEDS))
+    ratios: dict[str, list[float]] = {}
+    cost_us = []
+    for seed in seeds:
+        tasks = {
+            kind: make_task(condition_queries(kind, count, seed), f"{kind} {count} {seed}")
+            for kind in (joined, *kinds)
+        }
+        control = condition_queries(joined, count, seed)
+        tasks["control"] = make_task(control, f"control {joined} {count} {seed}")
+        columns = _columns(np.random.default_rng(seed))
+        runs = {kind: _bind(task, columns) for kind, task in tasks.items()}
+        what = f"{count:,} queries, {', '.join(kinds)}, seed {seed}"
+        seconds = bench.in_turn(what, runs, clock=time.process_time)
+        cost_us.append(1e6 * statistics.median(seconds[joined]) / BATCH_ROWS)
+        for kind in tasks:
+            ratios.setdefault(kind, []).append(ratio(seconds[kind], seconds[joined]))
+    controls = ratios["control"]
+    bench.add(f"{count:,} queries, {joined}: CPU of a row", statistics.median(cost_us), "us")
+    for kind in kinds:
+        written = (CONDITIONS | MORE_CONDITIONS).get(kind, "each query of a random kind")
+        bench.add(
+            f"{count:,} queries, {kind}: CPU of a row, times that with AND",
+            max(ratios[kind]),
+            "x",
+            f"at most {TIMES_MAX}; the highest of {len(seeds)} seeds, lowest "
+            f"{min(ratios[kind]):.2f}; AND against itself {min(controls):.2f} to "
+            f"{max(controls):.2f}; {written}",
+        )
+
+
+def _columns(rng: np.random.Generator) -> list[pa.Array]:
+    """Return the columns of a batch: integers, and texts."""
+    texts = [
+        pa.array(np.array(_TEXT_VALUES)[rng.integers(0, len(_TEXT_VALUES), BATCH_ROWS)])
+        for _ in _TEXTS
+    ]
+    return [*make_rows(rng, BATCH_ROWS).columns, *texts]
 
 
 def _bind(
@@ -109,7 +141,7 @@ def make_task(queries: Sequence[SharedQuery], run_id: str) -> Callable[[Sequence
         Keeps the eddies of different tasks apart; a worker has room for 16.
 
     """
-    from pyspark.sql.types import LongType
+    from pyspark.sql.types import LongType, StringType
 
     from eddyline.ordering.tickets import Tickets
     from eddyline.spark.engine.plans import EddyPlan, StreamPlan
@@ -117,8 +149,12 @@ def make_task(queries: Sequence[SharedQuery], run_id: str) -> Callable[[Sequence
     from eddyline.spark.engine.worker import run_task
 
     history = StreamHistory[SharedQuery]().advance(1, {query.number: query for query in queries})
-    types = tuple((name, LongType()) for name in COLUMNS)
-    stream = StreamPlan(INTEGERS, history, types, POSITIONS, {})
+    types = tuple(
+        [(name, LongType()) for name in COLUMNS] + [(name, StringType()) for name in _TEXTS]
+    )
+    domains = {**INTEGERS, **dict.fromkeys(_TEXTS, _TEXT)}
+    positions = {name: position for position, (name, _) in enumerate(types)}
+    stream = StreamPlan(domains, history, types, positions, {})
     plan = EddyPlan(run_id, 1, (stream,), Tickets(), "UTC", True, seed=0)
 
     def run(columns: Sequence[pa.Array]) -> None:
@@ -130,46 +166,102 @@ def make_task(queries: Sequence[SharedQuery], run_id: str) -> Callable[[Sequence
 
 
 def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
-    """Return random queries with the condition of `CONDITIONS` that is asked for, or mixed ones.
+    """Return random queries with the condition that is asked for, or mixed ones.
 
-    Those of all kinds have the same comparisons. A kind is compiled once, and others put in place
-    of its comparisons: that is much faster.
+    Those with as many comparisons have the same ones. A kind is compiled once, and others put in
+    place of its comparisons: that is much faster.
+
+    Parameters
+    ----------
+    kind
+        Of `CONDITIONS` or `MORE_CONDITIONS`, or `MIXED`. "AND, " and a kind: its comparisons,
+        joined by AND.
+    count
+        Number of queries.
+    seed
+        Of what is random.
+
     """
     rng = np.random.default_rng(seed)
     kinds = np.random.default_rng(seed).choice(list(CONDITIONS), count).tolist()
+    comparing = _comparing_texts if kind.endswith(_IN_AND_TEXT) else _comparing
     queries = []
     for number in range(count):
-        names = rng.permutation(COLUMNS)[:4].tolist()
-        signs = rng.choice(list(_OPPOSITE), 4).tolist()
-        constants = rng.integers(0, VALUES, 4).tolist()
-        comparisons = list(zip(names, signs, constants, strict=True))
-        compiled = _compiled(kinds[number] if kind == MIXED else kind)
-        clauses = tuple(
-            Clause(
-                _replaced(clause.accepts, comparisons),
-                terms=tuple(_replaced(term, comparisons) for term in clause.terms),
-            )
-            for clause in compiled.clauses
-        )
-        accepts = _replaced(compiled.accepts, comparisons)
-        queries.append(SharedQuery(number, accepts, clauses=clauses, is_stored=False))
+        compiled, places = _compiled(kinds[number] if kind == MIXED else kind)
+        comparisons = comparing(rng, places)
+        accepts = _replaced(compiled.accepts, comparisons, operator.and_)
+        clauses = []
+        for clause in compiled.clauses:
+            alternatives = _replaced(clause.accepts, comparisons, operator.or_)
+            terms = [_replaced(term, comparisons, operator.and_) for term in clause.terms]
+            for term in terms:  # those that are on one column now
+                if len(term) == 1:
+                    _merge(alternatives, *term.popitem(), operator.or_)
+            joint = tuple(term for term in terms if term)
+            if len(alternatives) == 1 and not joint:
+                _merge(accepts, *alternatives.popitem(), operator.and_)
+            else:
+                clauses.append(Clause(alternatives, terms=joint))
+        queries.append(SharedQuery(number, accepts, clauses=tuple(clauses), is_stored=False))
     return queries
 
 
+def _comparing(rng: np.random.Generator, places: int) -> list[tuple[str, ValueSet]]:
+    """Return random comparisons; a column repeats only when all others were compared too."""
+    drawn = [rng.permutation(COLUMNS).tolist() for _ in range(-(-places // len(COLUMNS)))]
+    names = [name for each in drawn for name in each][:places]
+    signs = rng.choice(list(_OPPOSITE), places).tolist()
+    constants = rng.integers(0, VALUES, places).tolist()
+    return [
+        (name, _WHOLE.compare(sign, constant))
+        for name, sign, constant in zip(names, signs, constants, strict=True)
+    ]
+
+
+def _comparing_texts(rng: np.random.Generator, places: int) -> list[tuple[str, ValueSet]]:
+    """Return random comparisons: a text, a list of integers, a list of texts and an integer."""
+    words = rng.choice(_TEXT_VALUES, _LIST_LENGTH + 1).tolist()
+    integers = rng.permutation(COLUMNS).tolist()
+    texts = rng.permutation(_TEXTS).tolist()
+    return [
+        (texts[0], _TEXT.compare("=", words[0])),
+        (integers[0], _WHOLE.equal_to_any(rng.integers(0, VALUES, _LIST_LENGTH).tolist())),
+        (texts[1], _TEXT.equal_to_any(words[1:])),
+        (integers[1], _WHOLE.compare(">", int(rng.integers(0, VALUES)))),
+    ][:places]
+
+
 @functools.cache
-def _compiled(kind: str) -> SharedQuery:
-    """Return a query of a kind whose comparisons are `p0 > 0` to `p3 > 0`."""
-    schemas = Schemas({"s": {f"p{n}": "int" for n in range(4)}})
-    condition = CONDITIONS[kind].format(*[f"p{n} > 0" for n in range(4)])
-    return parse(f"SELECT p0 FROM s WHERE {condition}", schemas).shared(0, is_stored=False)
+def _compiled(kind: str) -> tuple[SharedQuery, int]:
+    """Return a query of a kind whose comparisons are `p0 > 0`, `p1 > 0` ..., and their number."""
+    base = kind.removeprefix("AND, ")
+    condition = (CONDITIONS | MORE_CONDITIONS)[base]
+    places = len(set(re.findall(r"{\d+}", condition)))
+    if base != kind:
+        condition = " AND ".join(f"{{{n}}}" for n in range(places))
+    schemas = Schemas({"s": {f"p{n}": "int" for n in range(places)}})
+    written = condition.format(*[f"p{n} > 0" for n in range(places)])
+    query = parse(f"SELECT p0 FROM s WHERE {written}", schemas)
+    return query.shared(0, is_stored=False), places
 
 
 def _replaced(
-    accepts: Mapping[str, ValueSet], comparisons: Sequence[tuple[str, str, int]]
+    accepts: Mapping[str, ValueSet],
+    comparisons: Sequence[tuple[str, ValueSet]],
+    combine: Callable[[ValueSet, ValueSet], ValueSet],
 ) -> dict[str, ValueSet]:
-    replaced = {}
+    """Return other comparisons in the places of the compiled ones."""
+    replaced: dict[str, ValueSet] = {}
     for place, values in accepts.items():
-        name, sign, constant = comparisons[int(place[1:])]
-        is_negated = values != _POSITIVE
-        replaced[name] = _WHOLE.compare(_OPPOSITE[sign] if is_negated else sign, constant)
+        name, own = comparisons[int(place[1:])]
+        _merge(replaced, name, own if values == _POSITIVE else ~own, combine)
     return replaced
+
+
+def _merge(
+    accepts: dict[str, ValueSet],
+    name: str,
+    values: ValueSet,
+    combine: Callable[[ValueSet, ValueSet], ValueSet],
+) -> None:
+    accepts[name] = combine(accepts[name], values) if name in accepts else values

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from eddyline.bench import driver_memory
 from eddyline.bench.cacq_workload import (
     BATCH_ROWS,
     COLUMNS,
@@ -27,7 +28,6 @@ from eddyline.bench.cacq_workload import (
     make_rows,
     random_queries,
 )
-from eddyline.bench.driver_memory import driver_bytes
 from eddyline.bench.harness import Bench, ratio
 from eddyline.fabric.shared.eddy import SharedEddy
 from eddyline.fabric.shared.query import SharedQuery
@@ -239,10 +239,12 @@ def _memory(bench: Bench) -> None:
         "6.83",
     )
     bench.add("memory of a row that is being worked on", words * 8 / 1e3, "kB", None, "2.5")
-    bench.add(
-        "memory of a query on the driver, beside its text",
-        driver_bytes(2_000 if bench.quick else 20_000),
-        "bytes",
-        "its name, catalogue entry, compiled form and bit, and as it is shipped to workers, with "
-        "all mappings by its number; not in the paper's sum",
-    )
+    for kind in driver_memory.KINDS:
+        count = driver_memory.COUNT if kind in driver_memory.WITH_TEMPLATE else 1_000
+        bench.add(
+            f"memory of a query on the driver, beside its text: {kind}",
+            driver_memory.driver_bytes(2_000 if bench.quick and count > 2_000 else count, kind),
+            "bytes",
+            f"{count:,} queries: name, catalogue entry, compiled form and bit, and as they are "
+            "shipped to workers, with all mappings by number; not in the paper's sum",
+        )

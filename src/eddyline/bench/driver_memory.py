@@ -21,16 +21,33 @@ from eddyline.bench.cacq_workload import COLUMNS
 from eddyline.sql.parse import parse
 from eddyline.sql.schemas import Schemas
 
+#: Queries that are measured, of a kind that has templates.
+COUNT = 20_000
+#: Kinds of which a query is kept as its text and its template; others are kept whole.
+WITH_TEMPLATE = frozenset(("two comparisons",))
+#: Conditions of the kinds that are measured; {0} and {1} are constants.
+KINDS = {
+    "two comparisons": "a > {0} AND b < {1}",
+    "IN": "a IN ({0}, {1}, 7) AND b < {1}",
+    "OR": "a > {0} OR b < {1}",
+    "NOT over OR": "NOT (a > {0} OR (b < {1} AND c > 3))",
+    "LIKE": "t LIKE '%{0}%' AND b < {1}",
+    "a native function": "length(t) > {0} AND b < {1}",
+    "a Python function": "f(t) AND a > {0} AND b < {1}",
+}
 
-def driver_bytes(count: int) -> float:
+
+def driver_bytes(count: int, kind: str = "two comparisons") -> float:
     """Return the bytes that the driver keeps for a query, without the characters of its text.
 
-    For queries with two comparisons whose texts differ in their constants.
+    For queries whose texts differ in their constants.
 
     Parameters
     ----------
     count
         Number of queries, added together.
+    kind
+        Of `KINDS`.
 
     """
     from eddyline.spark.engine.catalogue import Catalogue
@@ -39,10 +56,10 @@ def driver_bytes(count: int) -> float:
     from eddyline.spark.engine.query_templates import QueryTemplates
     from eddyline.spark.engine.stream_history import StreamHistory
 
-    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int")})
+    schemas = Schemas({"s": dict.fromkeys(COLUMNS, "int") | {"t": "string"}}, functions={"f": "f"})
     rng = np.random.default_rng(0)
     texts = [
-        f"SELECT a FROM s WHERE a > {low} AND b < {high}"
+        f"SELECT a FROM s WHERE {KINDS[kind].format(low, high)}"
         for low, high in rng.integers(0, 10**6, (count, 2)).tolist()
     ]
     with tempfile.TemporaryDirectory(prefix="eddyline-memory-") as folder:
@@ -57,11 +74,16 @@ def driver_bytes(count: int) -> float:
         compiled: Numbered[CompiledQuery] = Numbered()
         for entry in entries:
             template = templates.find(entry.text)
-            assert template is not None
-            compiled[entry.number] = CompiledQuery.of(entry, template)
+            if template is not None:
+                compiled[entry.number] = CompiledQuery.of(entry, template)
+                continue
+            own = CompiledQuery(entry.number, entry.name, parse(entry.text, schemas), entry.sink)
+            own.enter(entry)
+            compiled[entry.number] = own
         running = tuple(map(compiled.__getitem__, compiled))
         history: StreamHistory[Any] = StreamHistory(shared=CompiledQuery.shared)
         shipped = history.advance(1, Numbered((own.number, own) for own in running))
+        template = own = None  # type: ignore[assignment]
         del given, entries, entry
         gc.collect()
         kept = tracemalloc.get_traced_memory()[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddyline.bench.cacq_conditions import CONDITIONS, condition_queries
+from eddyline.bench.cacq_conditions import CONDITIONS, MORE_CONDITIONS, condition_queries
 from eddyline.bench.cacq_scaling import (
     SOURCE_QUERIES,
     SOURCES,
@@ -73,3 +73,15 @@ def test_queries_are_those_that_their_texts_compile_to(kind: str) -> None:
         literals = [f"{n} {s} {c}" for n, s, c in zip(names, signs, constants, strict=True)]
         text = f"SELECT a FROM s WHERE {CONDITIONS[kind].format(*literals)}"
         assert query == parse(text, schemas).shared(query.number, is_stored=False)
+
+
+@pytest.mark.parametrize("kind", MORE_CONDITIONS)
+def test_kinds_with_more_comparisons_have_those_of_the_queries_with_and(kind: str) -> None:
+    """A row that fulfils all comparisons fulfils the condition, unless it has a NOT."""
+    queries = condition_queries(kind, 50, 3)
+    joined = condition_queries(f"AND, {kind}", 50, 3)
+    assert all(query.clauses for query in queries)
+    assert not any(query.clauses for query in joined)
+    columns = [query.operators for query in queries]
+    assert columns == [query.operators for query in joined]
+    assert {name for names in columns for name in names} >= set(COLUMNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.operators import grouped_filter
 from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, set_bits, words_for
 from eddyline.operators.domain import COMPARISONS, Domain, Floating, Text, Whole
-from eddyline.operators.grouped_filter import GroupedFilter
+from eddyline.operators.grouped_filter import WORDS_PER_SWITCH, GroupedFilter
 from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
 from eddyline.testing.memory import array_bytes
 
@@ -154,6 +156,34 @@ def test_memory_grows_with_bounds_not_with_their_square() -> None:
         return array_bytes(group)
 
     assert bytes_of(20_000) < 2.2 * bytes_of(10_000)
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_few_bits_are_switched_for_a_value(
+    is_loaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries, domain = 6_000, Whole()
+    group = GroupedFilter(domain, True, words_for(queries))
+    bounds = np.random.default_rng(0).permutation(queries).tolist()
+    sets = {n: domain.compare(">", bound) for n, bound in enumerate(bounds)}
+    if is_loaded:
+        group.load(sets)
+    else:
+        for slot, values in sets.items():
+            group.add(slot, values)
+    values = np.arange(0, queries, 7)
+    group.accepting(pa.array(values))
+    switched = []
+    add_at = np.add.at
+    counting = SimpleNamespace(at=lambda a, at, b: (switched.append(len(at)), add_at(a, at, b)))
+    with monkeypatch.context() as patch:
+        patch.setattr(grouped_filter.np, "add", counting)
+        found = group.accepting(pa.array(values))
+    assert [len(slots_of(b)) - words_for(queries) * 64 + queries for b in found] == values.tolist()
+    # Half of the interval at most, as there is a checkpoint on either side.
+    interval = words_for(queries) / WORDS_PER_SWITCH
+    most = interval / 2 if is_loaded else interval  # added one by one, intervals are up to double
+    assert 0 < sum(switched) / len(values) < most
 
 
 def test_null_belongs_only_if_it_is_asked_for() -> None:

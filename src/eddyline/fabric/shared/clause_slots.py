@@ -46,6 +46,12 @@ class ClauseSlots:
         owner = (query_slot // 64, nth)
         self._crowd[owner] = self._crowd.get(owner, 0) + 1
 
+    def make_words(self) -> None:
+        """Give words to the bits that are expected: those of the n-th bits lie side by side."""
+        for owner in sorted(self._crowd, key=lambda owner: (owner[1], owner[0])):
+            if self._crowd[owner] >= CROWD_MIN and owner not in self._own_words:
+                self._make_word(owner)
+
     def take(self, query_slot: int, nth: int, is_expected: bool = False) -> int:
         """Return a bit for the n-th clause of a query that is not in use.
 
@@ -65,9 +71,8 @@ class ClauseSlots:
         if self._crowd[owner] >= CROWD_MIN:
             word = self._own_words.get(owner)
             if word is None:
-                word = self._own_words[owner] = self._new_word()
-                self._owners[word] = owner
-            self._used[word] = self._used.get(word, 0) + 1
+                word = self._make_word(owner)
+            self._used[word] += 1
             return 64 * word + place
         position = self._pool.setdefault(place, Slots()).take()
         if position == len(self._pool_words):
@@ -89,6 +94,11 @@ class ClauseSlots:
         if not self._used[word]:
             del self._used[word], self._owners[word], self._own_words[owner]
             heapq.heappush(self._free_words, word)
+
+    def _make_word(self, owner: tuple[int, int]) -> int:
+        word = self._own_words[owner] = self._new_word()
+        self._owners[word], self._used[word] = owner, 0
+        return word
 
     def _leave(self, owner: tuple[int, int]) -> None:
         self._crowd[owner] -= 1

@@ -97,7 +97,7 @@ def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
     """
     masks: dict[tuple[int, ...], int] = {}  # by words: of the query, of `single`, of the terms
     for query, single, terms, _ in clauses:
-        words = (query >> 6, single >> 6, *[term >> 6 for term in terms])
+        words = (query >> 6, single >> 6, *sorted(term >> 6 for term in terms))
         masks[words] = masks.get(words, 0) | 1 << (query & 63)
     layers: dict[tuple[bool, int, int], dict[tuple[int, ...], int]] = {}
     depth: dict[tuple[bool, int, int], int] = {}
@@ -163,6 +163,8 @@ class ClauseTable:
                 self._single_slots.expect(slot, nth)
             for nth in range(sum(len(clause.terms) for clause in query.clauses)):
                 self._term_slots.expect(slot, nth)
+        self._single_slots.make_words()
+        self._term_slots.make_words()
         for slot, query in with_clauses.items():
             self._bits[slot] = tuple(self._take(slot, query.clauses))
             for clause in self._bits[slot]:
@@ -189,17 +191,14 @@ class ClauseTable:
         return removed
 
     def _take(self, slot: int, clauses: Sequence[Clause]) -> Iterable[ClauseBits]:
-        singles = terms = 0
+        singles, terms = iter(_single_places(clauses)), iter(_term_places(clauses))
         for clause in clauses:
             single = -1
             if _has_single(clause):
-                single = self._single_slots.take(slot, singles, is_expected=True)
-                singles += 1
+                single = self._single_slots.take(slot, next(singles), is_expected=True)
             term_slots = tuple(
-                self._term_slots.take(slot, terms + n, is_expected=True)
-                for n in range(len(clause.terms))
+                self._term_slots.take(slot, next(terms), is_expected=True) for _ in clause.terms
             )
-            terms += len(term_slots)
             yield ClauseBits(slot, single, term_slots, frozenset(clause.operators))
 
     def _forget_layers(self) -> None:
@@ -268,3 +267,32 @@ class ClauseTable:
 def _has_single(clause: Clause) -> bool:
     """Whether a clause has a bit that its alternatives set; one without alternatives has."""
     return bool(clause.accepts or clause.needs or not clause.terms)
+
+
+def _single_places(clauses: Sequence[Clause]) -> list[int]:
+    """Return which single bit of its query each clause that has one gets."""
+    return _places([clause.operators for clause in clauses if _has_single(clause)])
+
+
+def _term_places(clauses: Sequence[Clause]) -> list[int]:
+    """Return which bit of its query each term gets."""
+    return _places([set(term) for clause in clauses for term in clause.terms])
+
+
+def _places(operators: Sequence[set[str]]) -> list[int]:
+    """Return the place of each clause, or term, when they are sorted by their operators.
+
+    Queries have the same operators at the same places more often then, and an operator reads and
+    writes only the words between the first and the last that it is used in.
+
+    Examples
+    --------
+    >>> _places([{"b", "c"}, {"a", "d"}, {"c"}])
+    [1, 0, 2]
+
+    """
+    ordered = sorted(range(len(operators)), key=lambda n: sorted(operators[n]))
+    places = [0] * len(ordered)
+    for place, n in enumerate(ordered):
+        places[n] = place
+    return places

@@ -159,9 +159,13 @@ class SharedEddy:
         return parts[0] if len(parts) == 1 else Matches.concat(parts)
 
     def _row_words(self) -> int:
-        """Return the number of words that the bitmaps of a row have, clauses included."""
+        """Return how many words of the cache a row takes.
+
+        A visit reads and writes part of the bits of clauses: they count half. Smaller chunks would
+        cost more, as each visit of a chunk has a fixed cost.
+        """
         clauses = self._queries.clauses
-        return self._queries.words + (clauses.words + clauses.term_words if clauses else 0)
+        return self._queries.words + ((clauses.words + clauses.term_words) // 2 if clauses else 0)
 
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""

@@ -26,6 +26,10 @@ from eddyline.operators.domain import Domain
 from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import ValueSet
 
+# A query may have many clauses or terms. Their bitmaps are as many times wider, and few of their
+# bits switch at a bound: time is worth more memory there.
+CLAUSE_DENSITY = 4.0
+
 
 class SharedOperator(abc.ABC):
     """Base of the operators of an eddy.
@@ -79,8 +83,8 @@ class SharedGroupedFilter(SharedOperator):
         super().__init__(name, words)
         self._column = -1
         self._required = GroupedFilter(domain, True, words)
-        self._alternatives = GroupedFilter(domain, False, clause_words)
-        self._terms = GroupedFilter(domain, True, term_words)
+        self._alternatives = GroupedFilter(domain, False, clause_words, CLAUSE_DENSITY)
+        self._terms = GroupedFilter(domain, True, term_words, CLAUSE_DENSITY)
 
     @property
     def predicates(self) -> int:
@@ -146,24 +150,18 @@ class SharedGroupedFilter(SharedOperator):
             if contiguous
             else batch.arrow(self._column, rows)
         )
-        if len(self._required):
-            accepting = self._required.accepting(values)
+        for group, bitmaps, combine in (
+            (self._required, lineage.interested, np.bitwise_and),
+            (self._alternatives, lineage.fulfilled, np.bitwise_or),
+            (self._terms, lineage.unrefuted, np.bitwise_and),
+        ):
+            if not group.span.stop:  # no query has such a predicate
+                continue
+            own, accepting = bitmaps[:, group.span], group.accepting_in_span(values)
             if whole:
-                lineage.interested &= accepting
+                combine(own, accepting, out=own)
             else:
-                lineage.interested[positions] &= accepting
-        if len(self._alternatives):
-            fulfilling = self._alternatives.accepting(values)
-            if whole:
-                lineage.fulfilled |= fulfilling
-            else:
-                lineage.fulfilled[positions] |= fulfilling
-        if len(self._terms):
-            unrefuted = self._terms.accepting(values)
-            if whole:
-                lineage.unrefuted &= unrefuted
-            else:
-                lineage.unrefuted[positions] &= unrefuted
+                own[positions] = combine(own[positions], accepting)
 
     def widen(self, words: int, clause_words: int, term_words: int) -> None:
         """Make room for more queries, clauses and terms."""

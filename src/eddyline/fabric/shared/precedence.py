@@ -14,7 +14,7 @@ import numpy as np
 from eddyline.fabric.shared.operators import SharedOperator
 
 #: Cost of a visit, as policies are told, from which a predicate counts as dear.
-DEAR_US = 1.6
+DEAR_US = 0.4
 
 
 class Precedence:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.fabric.shared.clause_slots import CROWD_MIN, ClauseSlots
 from eddyline.fabric.shared.clauses import ClauseTable, make_layers
+from eddyline.fabric.shared.eddy import CHUNK_WORDS, SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
+from eddyline.fabric.shared.operator_table import OperatorTable
+from eddyline.fabric.shared.operators import SharedGroupedFilter
 from eddyline.fabric.shared.query import Clause, SharedQuery
+from eddyline.operators import Batch, ColumnReader
 from eddyline.operators.bitmaps import bit
 from eddyline.operators.domain import Whole
 
@@ -130,3 +135,45 @@ def test_clauses_are_checked_before_the_first_predicate_that_needs_them() -> Non
     assert table.schedule(["f", "a", "b", "c"], {"f"}) == {None: {compared, calling}}
     table.remove(0)
     assert table.schedule(["a", "b", "c", "f"], {"f"}) == {None: {calling}}
+
+
+def test_terms_in_any_order_are_checked_in_one_step_and_visited_in_a_part_of_their_words() -> None:
+    values, rng = Whole().compare(">", 5), np.random.default_rng(0)
+    terms = [dict.fromkeys(names, values) for names in ("ab", "cd", "ef")]
+    queries = {
+        slot: SharedQuery(slot, clauses=(Clause(terms=tuple(rng.permutation(terms))),))
+        for slot in range(128)
+    }
+    table, operators = ClauseTable(), OperatorTable(dict.fromkeys("abcdef", Whole()))
+    table.add(queries)
+    operators.widen(2, table.words, table.term_words)
+    operators.add(queries, table)
+    assert len(layers_of(table, 128)) == 1
+    spans = {operator.name: operator._terms.span for operator in operators}
+    thirds = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert [spans[name] for name in "abcdef"] == [each for each in thirds for _ in range(2)]
+
+
+def test_terms_have_more_checkpoints_than_comparisons_of_whole_queries() -> None:
+    words = 200
+    group = SharedGroupedFilter("a", Whole(), words, words, words)
+    bounds = np.random.default_rng(0).permutation(64 * words).tolist()
+    sets = {slot: Whole().compare(">", bound) for slot, bound in enumerate(bounds)}
+    group.add(sets, {}, sets)
+    assert len(group._terms._regions) > 3 * len(group._required._regions)
+
+
+def test_bits_of_clauses_make_chunks_only_half_as_small() -> None:
+    above = Whole().compare(">", 5)
+    term = dict.fromkeys("ab", above)
+    eddy = SharedEddy({"a": Whole(), "b": Whole()})
+    clauses = (Clause(terms=(term, term, term, term)),)
+    eddy.add({slot: SharedQuery(slot, clauses=clauses) for slot in range(64 * 256)})
+    eddy.bind({"a": 0, "b": 1}, {})
+    rows = CHUNK_WORDS // (256 + 2 * 256) + 1
+    chunks = []
+    route = eddy.route
+    eddy.route = lambda batch, own: (chunks.append(len(own)), route(batch, own))[1]  # type: ignore[method-assign]
+    columns = [pa.array(np.zeros(rows, dtype=np.int64))] * 2
+    eddy.run(Batch(columns, [ColumnReader(name) for name in "ab"]))
+    assert chunks == [rows - 1, 1]

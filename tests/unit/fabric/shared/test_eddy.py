@@ -416,7 +416,7 @@ def test_the_bitmaps_of_a_chunk_are_bounded(
     )
     found = eddy.run(batch)
     words = [
-        lineage.interested.size + with_clauses * lineage.fulfilled.size for lineage in lineages
+        lineage.interested.size + with_clauses * lineage.fulfilled.size // 2 for lineage in lineages
     ]
     assert max(words) <= 512
     assert len(lineages) <= 2 * -(-sum(words) // 512)
@@ -618,3 +618,28 @@ def test_a_profiling_policy_is_called_only_with_tuples_of_rejected_rows() -> Non
         eddy.run(Batch([pa.array(values)], [ColumnReader("a")]))
     assert len(policy.shown) == 1  # nothing to learn from rows that every query accepts
     assert policy.shown[0].any(axis=1).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shortest_function_comes_after_alternatives_in_a_new_worker(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes 0.06 µs by the clock, less than any Python function does."""
+    calls: list[int] = []
+    eddy = SharedEddy(DOMAINS, seed=seed)
+    clause = Clause(above(a=90, b=95))
+    eddy.add({0: SharedQuery(0, {}, ("short",), (clause,))})
+    eddy.bind(PLACES, {"short": RowPredicate("short", (2,), lambda c: bool(calls.append(1)))})
+    add_cost = eddy._learner.add_cost
+
+    def short(operator: SharedOperator, rows: int, elapsed_us: float) -> None:
+        add_cost(operator, rows, 0.06 * rows if operator.is_predicate else elapsed_us)
+
+    monkeypatch.setattr(eddy._learner, "add_cost", short)
+    wanted, rng = 0, np.random.default_rng(seed)
+    for _ in range(6):
+        batch = make_batch(rng, 4_000)
+        a, b = (np.array(batch.columns[PLACES[name]].to_pylist(), dtype=float) for name in "ab")
+        wanted += int(((a > 90) | (b > 95)).sum())
+        eddy.run(batch)
+    assert wanted <= len(calls) <= 1.1 * wanted

@@ -16,7 +16,7 @@ from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import knowledge_from_dict
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
-from eddyline.journal.events import ClassifiersChosen, TrialEnded
+from eddyline.journal.events import BudgetExhausted, ClassifiersChosen, TrialEnded
 from eddyline.operators import ColumnReader
 from eddyline.ordering.static import ordering_cost
 from eddyline.testing.synthetic import SyntheticFilter, to_columns
@@ -203,6 +203,10 @@ class TestBudget:
         assert self.learning(None).totals.profiled.tolist() == [128] * 3
         assert self.learning(0.0).totals.profiled.tolist() == [32] * 3
 
+    def test_a_budget_that_is_used_up_is_on_record_once(self) -> None:
+        assert len(self.learning(0.0).journal.of(BudgetExhausted)) == 1
+        assert not self.learning(None).journal.of(BudgetExhausted)
+
     def test_detours_end_when_the_budget_is_used_up(self) -> None:
         # A detour to the third filter costs 90 % more; without a budget 6 % of the rows take one.
         paper = ContentOptions.paper()
@@ -251,6 +255,20 @@ class TestHandingOn:
         order = np.argsort(pc.rank(rest).to_numpy() > 3_000, kind="stable")
         rest = rest.take(pa.array(order))
         assert route_all(heir, passed[100_000:][order], [rest]) <= 1.11
+
+    @pytest.mark.parametrize("policy", ["agreedy", "auto"])
+    def test_a_successor_that_keeps_one_order_takes_the_order_and_the_costs(
+        self, policy: str
+    ) -> None:
+        passed, columns = star(58, 40_000, 2)
+        router = make_router(2, ["kind"], cost_us=(80.0, 10.0))
+        route_all(router, passed, columns)
+        knowledge = router.snapshot()[0]
+        assert knowledge.order == (1, 0)
+        heir = make_router(2, ["kind"], policy)
+        heir.restore([knowledge])
+        assert heir.order() == ["p1", "p0"]
+        route_all(heir, passed, columns)
 
     def test_columns_of_another_type_do_not_stop_the_query(self) -> None:
         rng = np.random.default_rng(58)

@@ -226,6 +226,17 @@ def test_uncertain_steps_keep_every_operator_once():
         assert flat == list(order)
 
 
+def test_the_order_is_certain_where_too_few_rows_get_that_far():
+    none_drop = np.zeros((16, 2), dtype=bool)
+    assert with_uncertainty((1, 0), none_drop, np.ones(2)) == ((1, 0),)
+    assert with_uncertainty((1, 0), none_drop[1:], np.ones(2)) == (1, 0)
+
+
+def test_a_sample_without_rows_has_no_training_tuples():
+    condensed = condense(make_training(0).subset(np.arange(0)), 16)
+    assert (condensed.tuples, condensed.attributes) == ([], [])
+
+
 def test_a_search_can_go_on_from_the_mesh_in_use():
     training = make_training(5, rows=600)
     mesh = find_mesh(training, seed=0).mesh

@@ -250,6 +250,14 @@ class TestUncertainRoutes:
             assert not token
         assert draws[100:].count(1) > draws[100:].count(2) > draws[100:].count(0)
 
+    def test_a_wheel_that_is_certain_still_draws_the_others_at_times(self):
+        wheel = Wheel(2, seed=0)
+        for _ in range(50):
+            wheel.feed_back((0, 1), 0, seen=10_000, dropped=9_000)
+            wheel.feed_back((0, 1), 1, seen=10_000, dropped=100)
+        draws = [wheel.draw((0, 1)) for _ in range(5_000)]
+        assert draws.count(1) == pytest.approx(100, abs=40)  # half of 4 %
+
     @pytest.mark.parametrize("better", [0, 3])
     def test_the_wheel_of_a_class_remembers_what_earlier_rusters_showed(self, better):
         classes, draws = ClassesInUse(self.mesh(), {"kind": 0}, OPERATORS, seed=0), []

@@ -16,6 +16,7 @@ from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import knowledge_from_dict
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
+from eddyline.fabric.tactics.content_check import PAUSE_ROWS
 from eddyline.journal.events import BudgetExhausted, ClassifiersChosen, TrialEnded
 from eddyline.operators import ColumnReader
 from eddyline.ordering.static import ordering_cost
@@ -146,6 +147,20 @@ class TestBenefitCheck:
         assert checks(router, "reverted")
         assert not router.snapshot()[0].pairs
 
+    def test_a_pair_waits_longer_after_each_check_up_to_a_bound(self) -> None:
+        router = make_router(2, ["kind"])
+        check, ledger = router.segments[0].tactic.check, router.segments[0].ledger
+        waits = []
+        for _ in range(6):
+            check._pause({0: 0})
+            check.propose({0: 0})
+            assert not check.is_running
+            waits.append(next(iter(check._pauses.values()))[0] - ledger.rows)
+            ledger.rows += waits[-1]
+        assert waits == [PAUSE_ROWS * times for times in (1, 2, 4, 8, 16, 16)]
+        check.propose({0: 0})
+        assert check.is_running
+
     def test_a_pair_that_stops_paying_is_given_up(self) -> None:
         rng = np.random.default_rng(53)
         router = make_router(2, ["kind"])
@@ -226,6 +241,17 @@ def test_operators_are_ordered_by_drops_per_unit_of_time() -> None:
     seen = router.totals.seen
     assert seen[1] > 0.98 * 60_000  # the cheap one first
     assert seen[0] < 0.52 * 60_000
+
+
+def test_rows_that_no_attribute_classifies_visit_a_cheap_operator_first() -> None:
+    """The first filter drops more, but costs eight times as much."""
+    rng = np.random.default_rng(65)
+    passed = rng.random((20_000, 2)) < [0.1, 0.5]
+    router = make_router(2, ["noise"], cost_us=(80.0, 10.0))
+    route_all(router, passed, [pa.array(rng.random(20_000))])
+    assert not router.snapshot()[0].pairs
+    assert router.order() == ["p1", "p0"]
+    assert router.totals.seen[0] < 0.6 * 20_000
 
 
 class TestGamma:

@@ -13,7 +13,7 @@ from eddyline.bench.cbr_data import KINDS, classes_by_column, rotating, two_clas
 from eddyline.bench.stream_star import source_based_calls
 from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
-from eddyline.fabric.knowledge import knowledge_from_dict
+from eddyline.fabric.knowledge import knowledge_from_dict, merge_knowledge
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
 from eddyline.fabric.tactics.content_check import PAUSE_ROWS
@@ -294,6 +294,24 @@ class TestHandingOn:
         heir = make_router(2, ["kind"], policy)
         heir.restore([knowledge])
         assert heir.order() == ["p1", "p0"]
+        route_all(heir, passed, columns)
+
+    def test_the_worker_that_saw_most_rows_hands_on_its_pairs(self) -> None:
+        workers = [make_router(2, [name]) for name in ("kind", "sort")]
+        for router, rows in zip(workers, (40_000, 30_000), strict=True):
+            route_all(router, *star(58, rows, 2))
+        parts = [router.snapshot()[0] for router in workers]
+        assert [part.rows for part in parts] == [40_000, 30_000]
+        assert set(parts[1].pairs.values()) == {"sort"}
+        assert set(merge_knowledge(parts[::-1]).pairs.values()) == {"kind"}
+
+    def test_another_number_of_partitions_begins_again(self) -> None:
+        passed, columns = star(58, 40_000, 2)
+        router = make_router(2, ["kind"])
+        route_all(router, passed, columns)
+        heir = make_router(2, ["kind"], ContentOptions(partitions=8))
+        heir.restore(router.snapshot())
+        assert not heir.snapshot()[0].pairs
         route_all(heir, passed, columns)
 
     def test_columns_of_another_type_do_not_stop_the_query(self) -> None:

@@ -181,6 +181,16 @@ def test_sweep_counts_each_stage_from_zero() -> None:
     assert one.order == (1, 0)
 
 
+def test_each_stage_of_sweep_needs_tuples_min_of_its_own() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=50)
+    one.start(3)
+    one.learn(profiled(one, [60, 40, 0]))
+    assert one.swept == 2
+    assert one.learn(profiled(one, [0, 0, 49])) is None
+    assert one.swept == 2
+    assert one.learn(profiled(one, [0, 0, 1])).after == (2, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("policy", "probability", "window"),
     [

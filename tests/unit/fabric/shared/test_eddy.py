@@ -261,6 +261,13 @@ def test_an_eddy_without_queries_adopts_what_another_has_learnt() -> None:
     assert eddy.learnt() == {}
 
 
+def test_operators_that_another_eddy_does_not_know_come_last() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10, b=10, c=10))})
+    eddy.adopt({name: LearntOperator(1.0, 10.0, 5.0) for name in ("c", "gone", "b")})
+    assert list(eddy.learnt()) == ["c", "b", "a"]
+
+
 def test_slots_and_queries_are_added_once_and_dropped_once() -> None:
     eddy = SharedEddy(DOMAINS, seed=0)
     eddy.add({3: SharedQuery(1, above(a=10))})

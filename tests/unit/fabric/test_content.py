@@ -88,6 +88,16 @@ class TestRevision:
         assert router.snapshot()[0].rejected == {"kind": "constant"}
         assert not router.snapshot()[0].pairs
 
+    def test_an_attribute_that_is_rejected_is_not_used_even_if_it_pays(self, monkeypatch) -> None:
+        router = make_router(2, ["kind"])
+        route_all(router, *star(58, 40_000, 2))
+        assert router.snapshot()[0].pairs
+        attributes = router.segments[0].tactic._attributes
+        monkeypatch.setattr(attributes, "look", lambda batch, rows: ({0: "constant"}, {}))
+        route_all(router, *star(66, 40_000, 2))
+        assert router.snapshot()[0].rejected == {"kind": "constant"}
+        assert not router.snapshot()[0].pairs
+
 
 def checks(router: Router, verdict: str) -> list[TrialEnded]:
     ended = [record.event for record in router.journal.of(TrialEnded)]

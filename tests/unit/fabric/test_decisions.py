@@ -191,7 +191,10 @@ def test_one_predicate_learns_nothing_and_profiles_nothing() -> None:
     router.route(to_columns(np.array([[True], [False]] * 5_000)), 10_000)
     assert router.totals.profiled.sum() == 0
     assert len(router.journal) == 0
-    assert router.totals.kept == 5_000
+    totals = router.totals
+    assert totals.kept == totals.passed[0] == 5_000
+    assert totals.seen[0] == totals.written_seen[0] == totals.in_order_seen[0] == 10_000
+    assert totals.in_order_us[0] == totals.busy_us[0]
 
 
 def test_the_time_of_the_only_predicate_is_booked() -> None:

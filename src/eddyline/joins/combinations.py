@@ -72,11 +72,6 @@ class Combinations:
         """Return a bitmap for each result."""
         return np.broadcast_to(self.interested, (len(self), self.interested.shape[1]))
 
-    def ids(self, role: Role) -> IntArray:
-        """Return the row ids of a role."""
-        ids: IntArray = self.blocks[role].ids[self.positions[role]]
-        return ids
-
     def payload(self, role: Role, schema: pa.Schema) -> pa.StructArray:
         """Return stored columns of the rows of a role."""
         return self.blocks[role].payload(schema).take(pa.array(self.positions[role]))

@@ -154,6 +154,16 @@ def test_a_reconsidered_attribute_starts_from_zero_and_can_be_chosen():
     assert content.conclude() == 0
 
 
+def test_counts_that_are_not_kept_start_from_zero():
+    rng = np.random.default_rng(8)
+    content = ContentLearns(2, 2, ContentOptions(keeps_counts=False))
+    content.sample(*_stream(rng, 400))
+    for operator in (1, 0):
+        content.begin(operator)
+        assert not content.rows_in.any()
+        assert not content.rows_out.any()
+
+
 def test_other_partitions_take_over_what_was_known_and_counts_start_again():
     content = ContentLearns(1, 1, ContentOptions(partitions=2, values_max=0))
     content.sample(np.array([[0, 1, 2]]), np.array([True, False, True]))
@@ -205,7 +215,10 @@ def test_the_papers_way_of_learning():
     paper = ContentOptions.paper()
     assert (paper.profile_probability, paper.sample_rows, paper.partitions) == (0.06, 150, 24)
     assert paper.memory == 0.95
+    assert (paper.gain_ratio_min, paper.cut_by, paper.values_max) == (0.05, "width", 0)
+    assert paper.profile_budget is None
     assert paper.stops_before_profiling
+    assert not (paper.beyond_chance)
     assert not (paper.keeps_counts)
     assert not (paper.counts_all_rows)
     assert not (paper.first_look_rows)

@@ -60,3 +60,13 @@ def test_a_window_is_never_smaller_than_it_may_be(search: ClassSearch) -> None:
     for begin in (0, 600, 1_200):
         search.add(batch_of(range(600)), np.arange(600), drops_of(list(range(begin, begin + 600))))
     assert kept(search) == list(range(600, 1_800))
+
+
+def test_rows_are_wanted_again_after_rows_that_were_known_from_another_are_discarded(
+    search: ClassSearch,
+) -> None:
+    assert search.is_short_of_rows
+    search.restore(searches=1, searched_rows=200)
+    assert not search.is_short_of_rows
+    search.clear()
+    assert search.is_short_of_rows

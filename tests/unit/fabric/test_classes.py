@@ -7,6 +7,7 @@ import pytest
 from eddyline.content import ContentOptions
 from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.rtoken import RToken, Wheel
+from eddyline.fabric.tactics.classes import ClassesInUse
 from eddyline.fabric.tactics.content import ContentTactic
 from eddyline.fabric.tactics.mesh import MeshTactic
 from eddyline.journal import Record
@@ -248,6 +249,24 @@ class TestUncertainRoutes:
             assert rest | {first} == {0, 1, 2}
             assert not token
         assert draws[100:].count(1) > draws[100:].count(2) > draws[100:].count(0)
+
+    def test_a_wheel_that_is_certain_still_draws_the_others_at_times(self):
+        wheel = Wheel(2, seed=0)
+        for _ in range(50):
+            wheel.feed_back((0, 1), 0, seen=10_000, dropped=9_000)
+            wheel.feed_back((0, 1), 1, seen=10_000, dropped=100)
+        draws = [wheel.draw((0, 1)) for _ in range(5_000)]
+        assert draws.count(1) == pytest.approx(100, abs=40)  # half of 4 %
+
+    @pytest.mark.parametrize("better", [0, 3])
+    def test_the_wheel_of_a_class_remembers_what_earlier_rusters_showed(self, better):
+        classes, draws = ClassesInUse(self.mesh(), {"kind": 0}, OPERATORS, seed=0), []
+        for _ in range(200):
+            token = classes.token(0)
+            assert token.pop() == 1
+            draws.append(token.pop())
+            token.feed_back(draws[-1], 1_000, 900 if draws[-1] == better else 100, 1.0)
+        assert draws[100:].count(better) > 90
 
     @pytest.mark.parametrize("seed", range(8))
     def test_the_wheel_finds_the_better_of_correlated_operators(self, seed):

@@ -17,7 +17,8 @@ from eddyline.fabric import Router, RouterOptions
 from eddyline.fabric.knowledge import knowledge_from_dict, merge_knowledge
 from eddyline.fabric.tactics import content as content_tactic
 from eddyline.fabric.tactics import content_counts, content_routes
-from eddyline.journal.events import ClassifiersChosen, TrialEnded
+from eddyline.fabric.tactics.content_check import PAUSE_ROWS
+from eddyline.journal.events import BudgetExhausted, ClassifiersChosen, TrialEnded
 from eddyline.operators import ColumnReader, RowPredicate
 from eddyline.ordering.static import ordering_cost
 from eddyline.testing.synthetic import SyntheticFilter, to_columns
@@ -88,6 +89,16 @@ class TestRevision:
         assert router.snapshot()[0].rejected == {"kind": "constant"}
         assert not router.snapshot()[0].pairs
 
+    def test_an_attribute_that_is_rejected_is_not_used_even_if_it_pays(self, monkeypatch) -> None:
+        router = make_router(2, ["kind"])
+        route_all(router, *star(58, 40_000, 2))
+        assert router.snapshot()[0].pairs
+        attributes = router.segments[0].tactic._attributes
+        monkeypatch.setattr(attributes, "look", lambda batch, rows: ({0: "constant"}, {}))
+        route_all(router, *star(66, 40_000, 2))
+        assert router.snapshot()[0].rejected == {"kind": "constant"}
+        assert not router.snapshot()[0].pairs
+
 
 def checks(router: Router, verdict: str) -> list[TrialEnded]:
     ended = [record.event for record in router.journal.of(TrialEnded)]
@@ -146,6 +157,20 @@ class TestBenefitCheck:
         route_all(router, passed, columns)
         assert checks(router, "reverted")
         assert not router.snapshot()[0].pairs
+
+    def test_a_pair_waits_longer_after_each_check_up_to_a_bound(self) -> None:
+        router = make_router(2, ["kind"])
+        check, ledger = router.segments[0].tactic.check, router.segments[0].ledger
+        waits = []
+        for _ in range(6):
+            check._pause({0: 0})
+            check.propose({0: 0})
+            assert not check.is_running
+            waits.append(next(iter(check._pauses.values()))[0] - ledger.rows)
+            ledger.rows += waits[-1]
+        assert waits == [PAUSE_ROWS * times for times in (1, 2, 4, 8, 16, 16)]
+        check.propose({0: 0})
+        assert check.is_running
 
     def test_a_pair_that_stops_paying_is_given_up(self) -> None:
         rng = np.random.default_rng(53)
@@ -210,6 +235,10 @@ class TestBudget:
         router.route([pa.array([0, 1] * 32)], rows=64)
         assert router.totals.profiled.tolist() == [32] * 3  # all 64 if a row cost next to nothing
 
+    def test_a_budget_that_is_used_up_is_on_record_once(self) -> None:
+        assert len(self.learning(0.0).journal.of(BudgetExhausted)) == 1
+        assert not self.learning(None).journal.of(BudgetExhausted)
+
     def test_detours_end_when_the_budget_is_used_up(self) -> None:
         # A detour to the third filter costs 90 % more; without a budget 6 % of the rows take one.
         paper = ContentOptions.paper()
@@ -229,6 +258,17 @@ def test_operators_are_ordered_by_drops_per_unit_of_time() -> None:
     seen = router.totals.seen
     assert seen[1] > 0.98 * 60_000  # the cheap one first
     assert seen[0] < 0.52 * 60_000
+
+
+def test_rows_that_no_attribute_classifies_visit_a_cheap_operator_first() -> None:
+    """The first filter drops more, but costs eight times as much."""
+    rng = np.random.default_rng(65)
+    passed = rng.random((20_000, 2)) < [0.1, 0.5]
+    router = make_router(2, ["noise"], cost_us=(80.0, 10.0))
+    route_all(router, passed, [pa.array(rng.random(20_000))])
+    assert not router.snapshot()[0].pairs
+    assert router.order() == ["p1", "p0"]
+    assert router.totals.seen[0] < 0.6 * 20_000
 
 
 class TestGamma:
@@ -270,6 +310,38 @@ class TestHandingOn:
         parts = [heir.snapshot()[0], beginner.snapshot()[0]]
         assert merge_knowledge(parts).classifier == parts[0].classifier
         assert parts[0].rows == 100_200
+
+    @pytest.mark.parametrize("policy", ["agreedy", "auto"])
+    def test_a_successor_that_keeps_one_order_takes_the_order_and_the_costs(
+        self, policy: str
+    ) -> None:
+        passed, columns = star(58, 40_000, 2)
+        router = make_router(2, ["kind"], cost_us=(80.0, 10.0))
+        route_all(router, passed, columns)
+        knowledge = router.snapshot()[0]
+        assert knowledge.order == (1, 0)
+        heir = make_router(2, ["kind"], policy)
+        heir.restore([knowledge])
+        assert heir.order() == ["p1", "p0"]
+        route_all(heir, passed, columns)
+
+    def test_the_worker_that_saw_most_rows_hands_on_its_pairs(self) -> None:
+        workers = [make_router(2, [name]) for name in ("kind", "sort")]
+        for router, rows in zip(workers, (40_000, 30_000), strict=True):
+            route_all(router, *star(58, rows, 2))
+        parts = [router.snapshot()[0] for router in workers]
+        assert [part.rows for part in parts] == [40_000, 30_000]
+        assert set(parts[1].pairs.values()) == {"sort"}
+        assert set(merge_knowledge(parts[::-1]).pairs.values()) == {"kind"}
+
+    def test_another_number_of_partitions_begins_again(self) -> None:
+        passed, columns = star(58, 40_000, 2)
+        router = make_router(2, ["kind"])
+        route_all(router, passed, columns)
+        heir = make_router(2, ["kind"], ContentOptions(partitions=8))
+        heir.restore(router.snapshot())
+        assert not heir.snapshot()[0].pairs
+        route_all(heir, passed, columns)
 
     def test_columns_of_another_type_do_not_stop_the_query(self) -> None:
         rng = np.random.default_rng(58)

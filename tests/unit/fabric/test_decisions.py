@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.errors import EddylineError
@@ -17,6 +19,7 @@ from eddyline.journal.events import (
     OrderChanged,
     TrialEnded,
 )
+from eddyline.operators import ArrowPredicate, ColumnReader
 from eddyline.ordering import AGreedy, Policy
 from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
 
@@ -188,4 +191,19 @@ def test_one_predicate_learns_nothing_and_profiles_nothing() -> None:
     router.route(to_columns(np.array([[True], [False]] * 5_000)), 10_000)
     assert router.totals.profiled.sum() == 0
     assert len(router.journal) == 0
-    assert router.totals.kept == 5_000
+    totals = router.totals
+    assert totals.kept == totals.passed[0] == 5_000
+    assert totals.seen[0] == totals.written_seen[0] == totals.in_order_seen[0] == 10_000
+    assert totals.in_order_us[0] == totals.busy_us[0]
+
+
+def test_the_time_of_the_only_predicate_is_booked() -> None:
+    def slow(answer: pa.Array) -> pa.Array:
+        time.sleep(0.002)
+        return answer
+
+    router = Router([ArrowPredicate("slow", (0,), slow)], [ColumnReader("a")])
+    began = time.perf_counter()
+    router.route(to_columns(np.array([[True], [False]] * 5)), 10)
+    elapsed_us = (time.perf_counter() - began) * 1e6
+    assert 2_000 <= router.totals.busy_us[0] <= elapsed_us

@@ -12,8 +12,9 @@ import pytest
 
 from eddyline.fabric import Router
 from eddyline.fabric.operator_array import OperatorArray, RouteTrace
+from eddyline.fabric.tactics.class_search import ROWS_WANTED
 from eddyline.fabric.tactics.classes import ALL_CLASSES, UNCLASSIFIED, ClassesInUse
-from eddyline.fabric.tactics.mesh import MeshTactic
+from eddyline.fabric.tactics.mesh import SPARE_ROWS, MeshTactic
 from eddyline.fabric.totals import Totals
 from eddyline.fabric.trials import split
 from eddyline.journal.events import (
@@ -185,6 +186,15 @@ class TestTrialsDecide:
 def test_the_first_search_is_the_first() -> None:
     search = make_router("mesh").segments[0].tactic.class_search
     assert (search.searches, search.searched_rows, len(search)) == (0, 0, 0)
+
+
+def test_spare_rows_are_profiled_only_until_a_search_has_enough() -> None:
+    router = make_router("mesh")
+    tactic = router.segments[0].tactic
+    assert tactic.profile_demand().spare_rows == SPARE_ROWS
+    route_all(router, make_data(0, 20_000)[0])
+    assert len(tactic.class_search) >= ROWS_WANTED
+    assert tactic.profile_demand().spare_rows == 0
 
 
 class TestPromises:

@@ -192,6 +192,27 @@ class TestErrors:
         assert totals.passed.tolist() == [3]  # of which one is at fault
         assert (totals.kept, totals.at_fault) == (2, 1)
 
+    @pytest.mark.parametrize(("on_error", "calls"), [("raise", 8), ("drop", 10)])
+    def test_rows_behind_the_first_at_fault_are_judged_again_only_if_they_may_be_kept(
+        self, on_error: str, calls: int
+    ) -> None:
+        asked: list[int] = []
+
+        def vector(values: pa.Array) -> pa.Array:
+            asked.append(len(values))
+            if 3 in values.to_pylist():
+                raise ValueError("three")
+            return pc.less(values, 10)
+
+        options = RouterOptions(on_error=on_error)
+        router = Router([ArrowPredicate("v", (0,), vector)], READERS[:1], options=options)
+        if on_error == "raise":
+            with pytest.raises(PredicateFailedError, match="three"):
+                router.route([pa.array(range(16))], 16)
+        else:
+            router.route([pa.array(range(16))], 16)
+        assert len(asked) == calls
+
     def test_stop_iteration_inside_a_function_is_an_error_like_any_other(self) -> None:
         def stops(a: int) -> bool:
             return next(iter([True] if a != 2 else []))

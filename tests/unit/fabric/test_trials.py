@@ -15,6 +15,7 @@ from eddyline.fabric.trials import (
     SplitTrial,
     Trial,
 )
+from eddyline.fabric.trials.before_after import TRIAL_ROWS
 from eddyline.mesh import Mesh, RowClass
 from eddyline.mesh.tree import Node, Tree
 
@@ -167,6 +168,12 @@ class TestCooldown:
         cooldown.add((1, 0), at_rows=0)
         second = next(rows for rows in range(0, 10**7, 1_000) if not cooldown.bars((1, 0), rows))
         assert second == pytest.approx(2 * first, abs=2_000)
+
+    def test_the_first_time_an_order_is_barred_for_four_trials(self) -> None:
+        cooldown = OrderCooldown()
+        cooldown.add((1, 0), at_rows=100)
+        assert cooldown.bars((1, 0), at_rows=100 + 4 * TRIAL_ROWS - 1)
+        assert not cooldown.bars((1, 0), at_rows=100 + 4 * TRIAL_ROWS)
 
     def test_no_order_is_barred_for_more_than_some_hundred_thousand_rows(self) -> None:
         cooldown = OrderCooldown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -124,3 +125,15 @@ def test_the_start_is_improved_by_moving_bits_and_whole_columns() -> None:
     bits, cost_ns = improve(terms, np.array([0, 6]), 6, np.array([6, 6]), range(2))
     assert bits.tolist() == [6, 0]
     assert cost_ns == terms.of(bits[None], range(2))[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_cost_more_than_they_save_do_not_lower_bounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    terms = dependent_cost.terms(3, random_workload(rng, 3), random_costs(rng))
+    terms = replace(terms, column_ns=np.full(3, 1e15))
+    search = module._Search(terms, 5, np.full(3, 5), range(3))
+    search._best_ns = float("inf")
+    prefixes = search._bounded(search._extend(search.root(), 0), [1, 2])
+    assert len(prefixes.bound) == 6
+    assert (prefixes.bound >= terms.fixed_ns).all()

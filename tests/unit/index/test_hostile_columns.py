@@ -65,6 +65,15 @@ def matches(
     return set(zip(probes[is_equal].tolist(), rows[is_equal].tolist(), strict=True))
 
 
+@pytest.mark.parametrize(("values", "bits"), [(1, 0), (10, 4), (1_000, 10), (40_000, 16)])
+def test_bits_that_the_values_of_many_rows_fill_are_those_of_a_sample(
+    values: int, bits: int
+) -> None:
+    numbers = np.arange(40_000, dtype=np.uint64) * np.uint64(7_919) % np.uint64(values)
+    columns = _columns(numbers * np.uint64(0x9E37_79B9_7F4A_7C15))
+    assert columns.bits_filled(0) == bits
+
+
 @pytest.mark.parametrize("only", [None, BitAddress.name, LazyHash.name])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_columns_are_searched_as_by_a_scan(kind: str, only: str | None) -> None:

@@ -129,6 +129,12 @@ def test_settings_of_the_paper() -> None:
     assert (later.period_requests, later.trigger_requests) == (40_000, 80_000)
 
 
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_has_valid_settings_of_its_own(name: str) -> None:
+    schedule = SCHEDULES[name]()
+    assert schedule.window_requests >= 1
+
+
 def test_what_was_counted_before_a_state_is_taken_is_not_counted_again() -> None:
     """The next assessment of a state that is taken late begins when it is taken."""
     schedule = Triggered(period_requests=100, window_requests=50, change_min=0.2)

@@ -203,6 +203,7 @@ def test_a_policy_with_profile_tuples_keeps_them_when_rows_cost_another() -> Non
     assert not order.detect_drift(4_000, 8_000)
     assert order.detect_drift(4_000, 12_000)
     assert len(order._policy.profile()) == 20
+    assert not order.detect_drift(4_000, 12_000)  # which is what rows cost now
 
 
 def test_combinations_that_no_query_wants_are_not_carried_on(

@@ -1,6 +1,7 @@
 """Query Mesh: condensing, cost model, searches and starts, against counting and brute force."""
 
 import itertools
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -224,6 +225,30 @@ def test_uncertain_steps_keep_every_operator_once():
         route = with_uncertainty(order, training.drops, training.cost_us)
         flat = [n for step in route for n in ((step,) if isinstance(step, int) else step)]
         assert flat == list(order)
+
+
+def test_the_order_is_certain_where_too_few_rows_get_that_far():
+    none_drop = np.zeros((16, 2), dtype=bool)
+    assert with_uncertainty((1, 0), none_drop, np.ones(2)) == ((1, 0),)
+    assert with_uncertainty((1, 0), none_drop[1:], np.ones(2)) == (1, 0)
+
+
+def test_the_time_of_a_search_that_finds_nothing_is_told():
+    began = time.perf_counter()
+    found = find_mesh(make_training(0, kinds=1), seed=0)
+    assert found.mesh is None
+    assert 0 < found.seconds <= time.perf_counter() - began
+
+
+def test_rows_are_alike_where_the_classifier_may_test_nothing():
+    training = make_training(0)
+    problem = MeshProblem(training, [np.arange(training.rows)], attributes=[])
+    assert problem.alike().tolist() == [0] * training.rows
+
+
+def test_a_sample_without_rows_has_no_training_tuples():
+    condensed = condense(make_training(0).subset(np.arange(0)), 16)
+    assert (condensed.tuples, condensed.attributes) == ([], [])
 
 
 def test_a_search_can_go_on_from_the_mesh_in_use():

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from eddyline.mesh import tree as tree_module
 from eddyline.mesh.cut import best_cut, variance_impurity
 from eddyline.mesh.split import Split
 from eddyline.mesh.training import BinnedAttribute, TrainingSet
-from eddyline.mesh.tree import UNKNOWN, Node, Tree, grow_tree
+from eddyline.mesh.tree import TABLE_VALUES_MAX, UNKNOWN, Node, Tree, grow_tree
 
 
 def from_sklearn(fitted, names):
@@ -154,3 +155,16 @@ def test_values_are_divided_by_their_rate_not_by_how_many_rows_they_have() -> No
     cut = best_cut([attribute], np.arange(360), targets, variance_impurity, leaf_rows_min=4)
     assert cut is not None
     assert set(cut.split.values or ()) in ({"q"}, {"p", "r"})
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_what_is_remembered_of_values_is_bounded(monkeypatch, kind):
+    monkeypatch.setattr(tree_module, "VALUES_REMEMBERED", 4 * TABLE_VALUES_MAX)
+    split = Split("k", values=tuple(pa.array([3]).cast(kind).to_pylist()))
+    tree = Tree(Node(0, split, Node(0), Node(1)), {"k": split.values})
+    for low in range(0, 30_000, 1_000):
+        column = pa.array(range(low, low + 1_000)).cast(kind)
+        labels = tree.classify({"k": column})
+        assert np.flatnonzero(labels == 0).tolist() == ([3] if low == 0 else [])
+        assert len(tree._tables) <= 5
+        assert len(tree._by_value) <= 4 * TABLE_VALUES_MAX + 1_001

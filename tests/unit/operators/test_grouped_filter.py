@@ -236,3 +236,18 @@ def test_bits_are_counted_and_listed() -> None:
         assert counter.counts()[:130].tolist() == dense.sum(axis=0).tolist()
         at, slots = set_bits(bitmaps)
         assert list(zip(at, slots, strict=True)) == list(zip(*np.nonzero(dense), strict=True))
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_a_filter_that_was_asked_before_it_is_widened_answers_in_the_new_width(
+    default: bool,
+) -> None:
+    domain, values = Whole(), pa.array([1, 9, None])
+    group = GroupedFilter(domain, default, words=1)
+    group.add(0, domain.compare(">", 5))
+    narrow = group.accepting(values)
+    group.widen(2)
+    wide = group.accepting(values)
+    assert wide.shape == (3, 2)
+    assert wide[:, 0].tolist() == narrow[:, 0].tolist()
+    assert set(wide[:, 1].tolist()) == {2**64 - 1 if default else 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,20 @@ def test_a_predicate_closes_its_function() -> None:
     ArrowPredicate("f", (0,), function).close()
     assert not function.is_open
     ArrowPredicate("f", (0,), lambda values: values).close()
+
+
+def test_the_time_of_making_objects_is_counted() -> None:
+    class Slow(ColumnReader):
+        def to_objects(self, array: pa.Array) -> list[Any]:
+            time.sleep(0.002)
+            return super().to_objects(array)
+
+    batch = Batch([pa.array([1])] * 2, [Slow("a"), Slow("b")])
+    began = time.perf_counter()
+    for column in (0, 1, 1):
+        batch.objects(column, None)
+    elapsed_us = (time.perf_counter() - began) * 1e6
+    assert 4_000 <= batch.converting_us <= elapsed_us
 
 
 @pytest.mark.parametrize(("mutable", "conversions"), [(False, 1), (True, 3)])

@@ -48,13 +48,16 @@ def test_the_limit_is_of_one_call_and_not_of_what_happens_between() -> None:
         watch.call("short", LIMIT_S, time.sleep, LIMIT_S / 2)
         time.sleep(LIMIT_S / 2)
     watch.call("waits", LIMIT_S, lambda: [watch.wait(time.sleep, LIMIT_S) for _ in range(3)])
+    assert watch.call("waits", LIMIT_S, watch.wait, int, "7") == 7
 
 
 def test_a_shorter_limit_holds_while_a_longer_one_is_watched() -> None:
-    watch = Stopwatch()
+    watch, before = Stopwatch(), signal.getsignal(signal.SIGALRM)
     watch.call("patient", 60.0, int)
     with pytest.raises(TimeLimitError, match="hasty"):
         watch.call("hasty", LIMIT_S, time.sleep, 30)
+    watch._stop_beats()
+    assert signal.getsignal(signal.SIGALRM) == before
 
 
 def test_a_process_is_not_ended_before_twice_the_longest_limit(
@@ -66,9 +69,9 @@ def test_a_process_is_not_ended_before_twice_the_longest_limit(
         lambda seconds, **_: ends.append(seconds),
     )
     watch = Stopwatch()
-    for limit_s in (1.0, 40.0, 1.0, 60.0, 40.0):
+    for limit_s in (0.5, 40.0, 1.0, 60.0, 40.0):
         watch.call("f", limit_s, int)
-    assert ends == [2 + GRACE_S, 80 + GRACE_S, 120 + GRACE_S]
+    assert ends == [1 + GRACE_S, 80 + GRACE_S, 120 + GRACE_S]
     watch._stop_beats()
 
 
@@ -80,6 +83,19 @@ def test_signals_end_when_nothing_is_called_and_the_handler_of_before_is_back() 
     time.sleep(LIMIT_S)
     assert signal.getsignal(signal.SIGALRM) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_handler_that_was_set_between_two_calls_is_back_after_the_second() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    watch = Stopwatch()
+    try:
+        for handler in (before, signal.SIG_IGN):
+            signal.signal(signal.SIGALRM, handler)
+            watch.call("short", LIMIT_S, int)
+            watch._stop_beats()
+            assert signal.getsignal(signal.SIGALRM) == handler
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_other_threads_have_no_limit() -> None:

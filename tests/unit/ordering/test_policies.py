@@ -181,6 +181,16 @@ def test_sweep_counts_each_stage_from_zero() -> None:
     assert one.order == (1, 0)
 
 
+def test_each_stage_of_sweep_needs_tuples_min_of_its_own() -> None:
+    one = Sweep(stage_tuples=100, tuples_min=50)
+    one.start(3)
+    one.learn(profiled(one, [60, 40, 0]))
+    assert one.swept == 2
+    assert one.learn(profiled(one, [0, 0, 49])) is None
+    assert one.swept == 2
+    assert one.learn(profiled(one, [0, 0, 1])).after == (2, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("policy", "probability", "window"),
     [
@@ -269,6 +279,13 @@ def test_agreedy_corrects_only_violations_that_gain_enough() -> None:
         one = AGreedy(tuples_min=10, alpha=1.0, gain_min=gain_min)
         one.start(2)
         one.learn(profiled(one, [40, 60]))  # 1.6 evaluations a tuple before, 1.4 after
+        assert one.order == expected
+
+
+def test_a_correction_that_gains_next_to_nothing_is_left_by_default_but_made_in_the_paper() -> None:
+    for one, expected in ((AGreedy(tuples_min=10), (0, 1, 2)), (AGreedy.paper(), (0, 2, 1))):
+        one.start(3)
+        one.learn(profiled(one, [450, 10, 14]))  # 0.4 evaluations less in 100
         assert one.order == expected
 
 
@@ -368,6 +385,14 @@ def test_an_operator_that_all_queries_of_another_need_comes_first_unless_it_cost
         passed, costs = np.full(3, 500), np.array([1.0, cost_us, 1.0])
         policy.learn(Evidence(1_000, policy.order, seen, passed, costs, none))
         assert policy.order == expected
+
+
+def test_of_two_operators_that_come_before_another_the_one_with_more_tickets_is_first() -> None:
+    policy = Tickets(lottery_share=1e-9)
+    policy.start(3, seed=0)
+    policy.weigh([1, 1, 1], wider={2: [0, 1]})
+    policy.learn(tickets_evidence(policy, [900, 800, 100]))
+    assert policy.order == (1, 0, 2)
 
 
 def test_tickets_keep_the_weights_of_operators_when_they_forget() -> None:

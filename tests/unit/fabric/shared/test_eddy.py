@@ -14,6 +14,7 @@ from eddyline.arrays import IntArray
 from eddyline.errors import InvalidPolicyError
 from eddyline.fabric.shared import eddy as eddy_module
 from eddyline.fabric.shared.eddy import SharedEddy
+from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.matches import Matches
 from eddyline.fabric.shared.operators import SharedOperator
@@ -241,6 +242,30 @@ def test_bits_of_clauses_are_used_again() -> None:
     eddy.bind(PLACES, {})
     lineage = eddy.route(make_batch(np.random.default_rng(0), 1), np.arange(1))
     assert lineage.fulfilled.shape == (1, 1)
+
+
+def test_an_operator_counts_the_predicates_that_a_visit_applies() -> None:
+    clauses = (
+        Clause(above(a=5, b=5)),
+        Clause(above(c=5), ("odd",), terms=(above(a=1, b=2), above(a=3, c=4))),
+    )
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=1), clauses=clauses), 1: SharedQuery(2, needs=("odd",))})
+    counts = {operator.name: operator.predicates for operator in eddy.operators}
+    assert counts == {"a": 4, "b": 2, "c": 2, "odd": 2}
+
+
+def test_an_eddy_without_queries_adopts_what_another_has_learnt() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.adopt({"a": LearntOperator(1.0, 10.0, 5.0)})
+    assert eddy.learnt() == {}
+
+
+def test_operators_that_another_eddy_does_not_know_come_last() -> None:
+    eddy = SharedEddy(DOMAINS, seed=0)
+    eddy.add({0: SharedQuery(1, above(a=10, b=10, c=10))})
+    eddy.adopt({name: LearntOperator(1.0, 10.0, 5.0) for name in ("c", "gone", "b")})
+    assert list(eddy.learnt()) == ["c", "b", "a"]
 
 
 def test_slots_and_queries_are_added_once_and_dropped_once() -> None:

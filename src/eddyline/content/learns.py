@@ -251,9 +251,9 @@ class ContentLearns:
         return has_changed
 
     def observe_pair(
-        self, operator: int, attribute: int, passed: BoolArray, partitions: IntArray
+        self, operator: int | IntArray, attribute: int, passed: BoolArray, partitions: IntArray
     ) -> bool:
-        """Update S of a pair with rows that the operator has judged.
+        """Update S of pairs with rows that the operators have judged.
 
         Partitions whose rows differ by more than chance from what was expected forget the past.
         Returns whether many rows do.
@@ -261,24 +261,26 @@ class ContentLearns:
         Parameters
         ----------
         operator, attribute
-            The pair.
+            The pair, or the operator of each row and the attribute of all of them.
         passed, partitions
             Answer of the operator for each row, and the row's partition by the attribute.
         """
-        into = np.bincount(partitions)
+        size = self.detailed.shape[2]
+        cells = operator * size + partitions
+        into = np.bincount(cells)
         seen = into.nonzero()[0]
-        out = np.bincount(partitions[passed], minlength=len(into))[seen]
+        out = np.bincount(cells[passed], minlength=len(into))[seen]
         into = into[seen]
-        own = self.detailed[operator, attribute]
-        expected, measured = own[seen], out / into
+        own = seen // size, attribute, seen % size
+        expected, measured = self.detailed[own], out / into
         has_changed = is_surprise(expected, measured, into)
         kept = self.options.memory**into
         if self.options.beyond_chance:  # a mean at first, while it rests on few rows
-            weight = self._weight[operator, attribute, seen]
+            weight = self._weight[own]
             kept = np.minimum(kept, weight / (weight + into))
             kept[has_changed] = 0.0
-            self._weight[operator, attribute, seen] = np.where(has_changed, 0.0, weight) + into
-        own[seen] = kept * expected + (1 - kept) * measured
+            self._weight[own] = np.where(has_changed, 0.0, weight) + into
+        self.detailed[own] = kept * expected + (1 - kept) * measured
         return bool(into[has_changed].sum() > SURPRISED_SHARE * len(passed))
 
 

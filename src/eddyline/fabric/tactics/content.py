@@ -7,7 +7,7 @@ Bizarro et al., Content-Based Routing: Different Plans for Different Data, VLDB 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -128,8 +128,10 @@ class ContentTactic:
         yield from self._assign_slices(rows)
         if is_warming_up:
             self._counts.warm_up(batch, self._regular_traces, len(rows))
-        elif self._options.counts_all_rows and not self.check.is_running:
-            self._counts.count_visits(batch, self._regular_traces, [self.content.profiled])
+            return
+        counts_usual = self._options.counts_all_rows and not self.check.is_running
+        usual = self._regular_traces if counts_usual else []
+        self._counts.count_visits(batch, usual, [self.content.profiled], self._profiled_traces)
 
     def _can_pay(self) -> bool:
         """Whether classes of rows could save more than it takes to find them and route by them.
@@ -183,9 +185,6 @@ class ContentTactic:
     def observe(self, batch: Batch, ruster: Ruster, trace: RouteTrace) -> None:
         """Count what a ruster showed; selectivities are updated when its slice is through."""
         if ruster.label == PROFILED:
-            assert ruster.rows is not None
-            partitions = self._attributes.partition(batch, ruster.rows, self._counts.candidates())
-            self.content.sample(partitions, trace.visits[0].answers)
             self._profiled_traces.append(trace)
             self._detours.add(trace)
         else:
@@ -205,12 +204,20 @@ class ContentTactic:
         for operator, own in visits.items():
             passed = np.concatenate([visit.answers for visit in own])
             self._is_surprised |= self.content.observe(operator, passed, is_usual)
-            if operator in pairs:
-                asked = np.concatenate([visit.asked for visit in own if visit.asked is not None])
-                for attribute in pairs[operator]:
-                    of_rows = self._partitions.by(attribute)[asked]
-                    if self.content.observe_pair(operator, attribute, passed, of_rows):
-                        self._rows_since_change = 0
+        for attribute in self.check.attributes_in_use():
+            own = [
+                v for number in pairs if attribute in pairs[number] for v in visits.get(number, ())
+            ]
+            if own and self._observe_pairs(attribute, own):
+                self._rows_since_change = 0
+
+    def _observe_pairs(self, attribute: int, visits: Sequence[Visit]) -> bool:
+        """Update running selectivities by an attribute; return True if the rows have changed."""
+        asked = np.concatenate([visit.asked for visit in visits if visit.asked is not None])
+        passed = np.concatenate([visit.answers for visit in visits])
+        operators = np.repeat([v.operator for v in visits], [v.seen for v in visits])
+        partitions = self._partitions.by(attribute)[asked]
+        return self.content.observe_pair(operators, attribute, passed, partitions)
 
     def _pairs_in_use(self) -> dict[int, set[int]]:
         """Return the attributes by operator that S is kept for: both sides of a trial."""

@@ -18,7 +18,7 @@ from eddyline.operators import Batch
 
 COUNTED_ROWS_MAX = 1_024  # rows of a chunk that are counted on their usual routes
 WARM_UP_ROWS = 12_000
-LOOK_SHARE = 0.01  # of the useful work: what judging the attributes may take, after an advance
+LOOK_SHARE = 0.005  # of the useful work: what judging the attributes may take, after an advance
 LOOK_ADVANCE_US = 3_000.0
 #: Rows that are evaluated by all operators whatever the budget says: to learn what that costs, and
 #: then at least so many more.
@@ -244,17 +244,25 @@ class ContentCounts:
         return False
 
     def count_visits(
-        self, batch: Batch, traces: Sequence[RouteTrace], operators: Sequence[int]
+        self,
+        batch: Batch,
+        usual: Sequence[RouteTrace],
+        operators: Sequence[int],
+        detours: Sequence[RouteTrace] = (),
     ) -> None:
-        """Count rows that reached some operators on their usual routes."""
+        """Count rows that reached some operators: on detours, and if affordable on usual routes."""
         candidates = self.candidates()
-        if not candidates or not traces or not self.is_affordable():
+        if not candidates:
+            return
+        usual = usual if usual and self.is_affordable() else []
+        traces = [*detours, *usual]
+        if not traces:
             return
         began = time.perf_counter()
-        entered = [np.arange(batch.rows) if t.entered is None else t.entered for t in traces]
-        rows = np.concatenate(entered)
+        rows = _entered(batch, usual)
         if len(rows) > COUNTED_ROWS_MAX:
             rows = self._context.rng.choice(rows, COUNTED_ROWS_MAX, replace=False)
+        rows = np.concatenate([_entered(batch, detours), rows])
         place = np.full(batch.rows, -1, dtype=np.int64)
         place[rows] = np.arange(len(rows))
         partitions = self._attributes.partition(batch, rows, candidates)
@@ -277,3 +285,9 @@ class ContentCounts:
         if self._array.has_given_costs:
             spent_us = values * self._attributes.cost_us(0, measured=False)
         self._context.ledger.budget.pay(spent_us)
+
+
+def _entered(batch: Batch, traces: Sequence[RouteTrace]) -> Rows:
+    """Return the rows of several rusters."""
+    every = [np.arange(batch.rows) if t.entered is None else t.entered for t in traces]
+    return np.concatenate(every) if every else np.zeros(0, dtype=np.int64)

@@ -224,6 +224,22 @@ def test_judging_the_attributes_takes_little_beside_useful_work(monkeypatch) -> 
     assert looks[1e6] >= 5
 
 
+def test_no_profile_is_concluded_while_all_operators_are_counted(monkeypatch) -> None:
+    router = make_router(2, ["noise"], budget=None)
+    tactic, was_warming_up = router.segments[0].tactic, []
+    conclude = tactic._conclude_profile
+
+    def noted(operator: int) -> None:
+        was_warming_up.append(tactic._counts.is_warming_up)
+        conclude(operator)
+
+    monkeypatch.setattr(tactic, "_conclude_profile", noted)
+    rng = np.random.default_rng(67)
+    route_all(router, rng.random((60_000, 2)) < 0.5, [pa.array(rng.random(60_000))])
+    assert was_warming_up
+    assert not any(was_warming_up)
+
+
 class TestBudget:
     def learning(self, budget: float | None, options: ContentOptions | None = None) -> Router:
         rng = np.random.default_rng(54)

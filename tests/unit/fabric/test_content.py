@@ -125,6 +125,15 @@ class TestBenefitCheck:
         for predicate, column in pairs.items():
             assert (f"{predicate} by {column}",) in passed
 
+    def test_pairs_that_pay_together_are_checked_one_by_one_at_once(self) -> None:
+        router = make_router(4, ["kind"])
+        route_all(router, *star(44, 120_000))
+        ended = [record.event for record in router.journal.of(TrialEnded)]
+        together = next(n for n, e in enumerate(ended) if e.verdict == "kept" and len(e.after) > 1)
+        pairs = ended[together].after
+        following = ended[together + 1 : together + 1 + len(pairs)]
+        assert [e.after for e in following] == [(pair,) for pair in pairs]
+
     def test_what_was_kept_cost_less_and_what_was_reverted_is_not_in_use(self) -> None:
         router = make_router(4, ["kind"])
         route_all(router, *star(45, 120_000))
@@ -216,6 +225,22 @@ def test_judging_the_attributes_takes_little_beside_useful_work(monkeypatch) -> 
     assert looks[1e6] >= 5
 
 
+def test_no_profile_is_concluded_while_all_operators_are_counted(monkeypatch) -> None:
+    router = make_router(2, ["noise"], budget=None)
+    tactic, was_warming_up = router.segments[0].tactic, []
+    conclude = tactic._conclude_profile
+
+    def noted(operator: int) -> None:
+        was_warming_up.append(tactic._counts.is_warming_up)
+        conclude(operator)
+
+    monkeypatch.setattr(tactic, "_conclude_profile", noted)
+    rng = np.random.default_rng(67)
+    route_all(router, rng.random((60_000, 2)) < 0.5, [pa.array(rng.random(60_000))])
+    assert was_warming_up
+    assert not any(was_warming_up)
+
+
 class TestBudget:
     def learning(self, budget: float | None, options: ContentOptions | None = None) -> Router:
         rng = np.random.default_rng(54)
@@ -238,6 +263,11 @@ class TestBudget:
     def test_a_budget_that_is_used_up_is_on_record_once(self) -> None:
         assert len(self.learning(0.0).journal.of(BudgetExhausted)) == 1
         assert not self.learning(None).journal.of(BudgetExhausted)
+
+    def test_the_share_of_the_profiled_operator_takes_a_detour(self) -> None:
+        tactic = make_router(2, ["noise"], budget=None).segments[0].tactic
+        tactic._detours.probability, tactic.content.profiled = [0.02, 0.5], 1
+        assert tactic._pick_profiled(10_000).mean() == pytest.approx(0.5, abs=0.03)
 
     def test_detours_end_when_the_budget_is_used_up(self) -> None:
         # A detour to the third filter costs 90 % more; without a budget 6 % of the rows take one.

@@ -7,6 +7,7 @@ Bizarro et al., Content-Based Routing, VLDB 2005, section 4.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,9 +40,13 @@ def routes_by_rank(
     rounded = np.round(selectivity / grid) * grid if grid else selectivity
     rank = (1.0 - rounded) / cost_us
     orders = np.argsort(-rank, axis=1, kind="stable")
-    operators = selectivity.shape[1]
-    keys = orders @ (operators ** np.arange(operators, dtype=object)).astype(
-        np.int64 if operators <= 15 else object
-    )
+    keys = orders @ _place_values(selectivity.shape[1])
     _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
     return numbers, [tuple(orders[row].tolist()) for row in first]
+
+
+@functools.cache
+def _place_values(operators: int) -> IntArray:
+    """Return the powers of a number of operators; an order is a number with such digits."""
+    powers = operators ** np.arange(operators, dtype=object)
+    return powers.astype(np.int64 if operators <= 15 else object)

@@ -33,8 +33,7 @@ from eddyline.operators import Batch
 REGULAR, PROFILED = 0, 1
 #: Rows that are routed before selectivities are updated: at least so many, and such a part of the
 #: rows since they changed.
-SLICE_ROWS, SLICE_SHARE = 256, 6
-CHEAP_SLICE_ROWS = 512  # at least, where so little can be saved that slices must cost little
+SLICE_ROWS, SLICE_SHARE = 512, 4
 #: Classes of rows that could save no more a row are not searched for: finding partitions, counting
 #: and sending smaller rusters takes half of it.
 CLASSES_US = 0.4
@@ -146,11 +145,10 @@ class ContentTactic:
     def _assign_slices(self, rows: Rows) -> Iterator[Ruster]:
         """Route rows slice by slice, so that each follows what the one before has shown."""
         begin = 0
-        least = CHEAP_SLICE_ROWS if self._is_idle else SLICE_ROWS
         while begin < len(rows):
             if self._update_order() and self._is_surprised:
                 self._rows_since_change = 0
-            own = rows[begin : begin + max(least, self._rows_since_change // SLICE_SHARE)]
+            own = rows[begin : begin + max(SLICE_ROWS, self._rows_since_change // SLICE_SHARE)]
             yield from self._assign_regular(own)
             self._rows_since_change += len(own)
             self._observe_visits()

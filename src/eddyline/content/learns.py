@@ -231,20 +231,19 @@ class ContentLearns:
                 expected[:, operator] = own[partitions[attribute]]
         return expected
 
-    def observe(self, operator: int, passed: BoolArray, is_usual: bool = True) -> bool:
+    def observe(self, operator: int, seen: int, passed: int, is_usual: bool = True) -> bool:
         """Update the overall selectivity with rows that an operator has judged.
 
         Rows on their usual route that differ from it by more than chance replace it. Rows of a
         detour do not, because other rows reach the operator on it. Returns whether they differ.
         """
-        rows = len(passed)
-        if rows == 0:
+        if seen == 0:
             return False
         self._is_observed[operator] = True
-        kept = self.options.memory**rows
-        share_passed = np.count_nonzero(passed) / rows
+        kept = self.options.memory**seen
+        share_passed = passed / seen
         expected = float(self.overall[operator])
-        has_changed = is_usual and bool(is_surprise(expected, share_passed, rows))
+        has_changed = is_usual and bool(is_surprise(expected, share_passed, seen))
         if has_changed and self.options.beyond_chance:
             kept = 0.0
         self.overall[operator] = kept * expected + (1 - kept) * share_passed

@@ -77,7 +77,7 @@ def test_running_selectivities_equal_the_recurrence_row_by_row():
     for _ in range(40):
         partition = rng.integers(0, 3, 1)
         passed = rng.random(1) < 0.3
-        content.observe(0, passed)
+        content.observe(0, len(passed), np.count_nonzero(passed))
         content.observe_pair(0, 0, passed, partition)
         overall = 0.95 * overall + 0.05 * passed[0]
         detailed[partition[0]] = 0.95 * detailed[partition[0]] + 0.05 * passed[0]
@@ -105,7 +105,7 @@ def test_never_less_adaptive_than_source_based_routing():
     rng = np.random.default_rng(6)
     for _ in range(50):
         passed = rng.random(400) < 0.6
-        content.observe(0, passed)
+        content.observe(0, len(passed), np.count_nonzero(passed))
         content.observe_pair(0, 0, passed, rng.integers(0, 4, 400))
     assert np.abs(content.detailed[0, 0, :4] - content.overall[0]).max() < 0.15
 
@@ -190,10 +190,10 @@ def test_rows_that_differ_by_more_than_chance_replace_what_was_expected():
     content.overall[0] = content.detailed[0, 0, 3] = 0.05
     passed, partitions = np.arange(100) < 90, np.full(100, 3)
     content.observe_pair(0, 0, passed, partitions)
-    content.observe(0, passed, is_usual=False)  # a detour: other rows reach the operator
+    content.observe(0, 100, 90, is_usual=False)  # a detour: other rows reach the operator
     assert content.detailed[0, 0, 3] == pytest.approx(0.9)
     assert content.overall[0] == pytest.approx(0.05 + (1 - 0.998**100) * 0.85)
-    content.observe(0, passed)
+    content.observe(0, len(passed), np.count_nonzero(passed))
     assert content.overall[0] == pytest.approx(0.9)
     content.observe_pair(0, 0, np.arange(100) < 80, partitions)
     assert content.detailed[0, 0, 3] == pytest.approx(0.85)  # a mean again, of 200 rows

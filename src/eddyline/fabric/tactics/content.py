@@ -200,12 +200,11 @@ class ContentTactic:
         pairs = self._pairs_in_use()
         self._is_surprised = False
         for operator, own in visits.items():
-            passed = np.concatenate([visit.answers for visit in own])
-            self._is_surprised |= self.content.observe(operator, passed, is_usual)
+            seen, passed = sum(visit.seen for visit in own), sum(visit.passed for visit in own)
+            self._is_surprised |= self.content.observe(operator, seen, passed, is_usual)
         for attribute in self.check.attributes_in_use():
-            own = [
-                v for number in pairs if attribute in pairs[number] for v in visits.get(number, ())
-            ]
+            judged = [number for number in visits if attribute in pairs.get(number, ())]
+            own = [visit for number in judged for visit in visits[number]]
             if own and self._observe_pairs(attribute, own):
                 self._rows_since_change = 0
 

@@ -162,7 +162,9 @@ class BenefitCheck:
         if verdict == "interrupted":
             return
         self._content.classifier[:] = self.sides[AFTER if verdict == "kept" else BEFORE]
-        self._pause({operator: int(after[operator]) for operator in self._operators})
+        # A pair that pays is checked less often, unless it has to come back after each profile.
+        stays = verdict == "kept" and not self._content.options.stops_before_profiling
+        self._pause({operator: int(after[operator]) for operator in self._operators}, int(stays))
         if verdict == "kept" and len(self._operators) > 1:
             self._to_check.extend(self._operators)
 
@@ -171,8 +173,8 @@ class BenefitCheck:
         measured = not self._array.has_given_costs
         return sum(self._attributes.cost_us(attribute, measured) for attribute in used)
 
-    def _pause(self, pairs: Mapping[int, int]) -> None:
-        times = self._pauses.get(frozenset(pairs.items()), (0, 0))[1]
+    def _pause(self, pairs: Mapping[int, int], doublings_min: int = 0) -> None:
+        times = max(doublings_min, self._pauses.get(frozenset(pairs.items()), (0, 0))[1])
         until = self._context.ledger.rows + PAUSE_ROWS * 2**times
         if len(self._pauses) >= PAUSES_MAX:
             self._pauses.pop(next(iter(self._pauses)))

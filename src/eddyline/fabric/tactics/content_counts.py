@@ -18,7 +18,7 @@ from eddyline.operators import Batch
 
 COUNTED_ROWS_MAX = 1_024  # rows of a chunk that are counted on their usual routes
 WARM_UP_ROWS = 12_000
-LOOK_SHARE = 0.005  # of the useful work: what judging the attributes may take, after an advance
+LOOK_SHARE = 0.0025  # of the useful work: what judging the attributes may take, after an advance
 LOOK_ADVANCE_US = 3_000.0
 #: Rows that are evaluated by all operators whatever the budget says: to learn what that costs, and
 #: then at least so many more.

@@ -186,3 +186,23 @@ def test_copies_of_tables_are_counted_whatever_hadoop_marks(
             assert sorted(path.name for path in copies.iterdir()) == ["1", "2"]
     finally:
         hadoop.unset(name)
+
+
+@pytest.mark.parametrize("zone", ["Etc/UTC", "Asia/Tokyo"])
+def test_joins_keep_times_in_any_time_zone(
+    spark: Any, tmp_path: pathlib.Path, feed: Feed, zone: str
+) -> None:
+    with set_to(spark, {ZONE: zone}):
+        engine = el.Engine(spark, tmp_path / "engine")
+        for name in ("one", "other"):
+            engine.stream(name, feed.stream(), time="ts")
+        engine.query(
+            "pairs",
+            "SELECT a.ts, b.old, b.ntz FROM one a JOIN other b ON a.id = b.id WINDOW 30 SECONDS",
+        )
+        run = engine.start(trigger="available now")
+        run.process_all_available()
+        found = [tuple(row) for row in run.results("pairs").collect()]
+        engine.close()
+        rows = spark.read.schema(SCHEMA).parquet(feed.folder)
+        assert found == [tuple(row) for row in rows.select("ts", "old", "ntz").collect()]

@@ -103,10 +103,14 @@ class Run:
         return np.full(len(self), UNCOUNTED) if self.sequence is None else self.sequence
 
     def column(self, field: pa.Field) -> pa.Array:
-        """Return a stored column; NULL if the rows were stored without it."""
-        if field.name in self.payload.schema.names:
-            return self.payload[field.name]
-        return pa.nulls(len(self), field.type)
+        """Return a stored column; NULL if the rows were stored without it.
+
+        Timestamps carry the time zone of the session that they came from, in their type only.
+        """
+        if field.name not in self.payload.schema.names:
+            return pa.nulls(len(self), field.type)
+        stored = self.payload[field.name]
+        return stored if stored.type == field.type else stored.cast(field.type)
 
     @property
     def index_bytes(self) -> int:

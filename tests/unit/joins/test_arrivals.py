@@ -54,3 +54,11 @@ def test_a_row_that_arrives_earlier_has_fewer_rows_after_it() -> None:
     ids = np.array([0, 1, 2])
     assert stem.rows_since(ids, np.array([1, 1, 2])).tolist() == [1, 0, 0]
     assert stem.rows_since(ids, np.array([4, 4, 4])).tolist() == [4, 3, 2]
+
+
+def test_stored_times_have_the_zone_that_is_asked_for() -> None:
+    """Rows from sessions with other time zones stand in one result."""
+    run = run_of(None, 1)
+    run.payload = pa.record_batch({"ts": pa.array([7], pa.timestamp("us", "Asia/Tokyo"))})
+    utc = pa.field("ts", pa.timestamp("us", "UTC"))
+    assert run.column(utc).equals(pa.array([7], utc.type))

@@ -274,6 +274,10 @@ class TestBudget:
         router.route([pa.array([0, 1] * 32)], rows=64)
         assert router.totals.profiled.tolist() == [32] * 3  # all 64 if a row cost next to nothing
 
+    def test_the_first_look_is_no_larger_than_asked_for(self) -> None:
+        options = ContentOptions(first_look_rows=5)
+        assert self.learning(None, options).totals.profiled.tolist() == [5] * 3
+
     def test_a_budget_that_is_used_up_is_on_record_once(self) -> None:
         assert len(self.learning(0.0).journal.of(BudgetExhausted)) == 1
         assert not self.learning(None).journal.of(BudgetExhausted)

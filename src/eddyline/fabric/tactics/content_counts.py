@@ -140,8 +140,9 @@ class ContentCounts:
     def evaluate_first(self, batch: Batch, rows: Rows) -> None:
         """Evaluate rows by all operators, while more of the first ones are wanted."""
         if self._first_rows.is_wanted and not self._first_rows.is_begun:
-            self._evaluate_first(batch, rows[:FIRST_ROWS_TIMED])
-            rows = rows[FIRST_ROWS_TIMED:]
+            timed = min(FIRST_ROWS_TIMED, self._first_rows.rows_left)
+            self._evaluate_first(batch, rows[:timed])
+            rows = rows[timed:]
         if self._first_rows.is_wanted:
             self._evaluate_first(batch, rows[: self._first_rows_affordable(len(rows))])
 

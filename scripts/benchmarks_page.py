@@ -54,7 +54,7 @@ HEADLINES = (
     ),
     (
         "cacq",
-        "memory of a query on the driver, beside its text",
+        "memory of a query on the driver, beside its text: two comparisons",
         "memory of one of 20,000 queries on the driver, beside its text",
     ),
     (

@@ -17,7 +17,6 @@ from eddyline.bench.cbr_data import (
     HARD_KINDS,
     KINDS,
     classes_by_column,
-    classes_by_hard_column,
     rotating,
 )
 from eddyline.bench.harness import Bench
@@ -46,9 +45,9 @@ def limits(bench: Bench, evaluations: Evaluations, scale: int) -> None:
     with bench.progress(
         "columns that show classes late", len(HARD_KINDS) * len(POLICIES)
     ) as advance:
-        for number, kind in enumerate(HARD_KINDS):
+        for number, (kind, make) in enumerate(HARD_KINDS.items()):
             rng = np.random.default_rng([bench.seed, number])
-            passed, column = classes_by_hard_column(rng, kind, ROWS // scale)
+            passed, column = make(rng, ROWS // scale)
             _count(bench, evaluations, kind, passed, column, advance)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,18 +13,6 @@ from eddyline.testing.synthetic import draw_answers
 
 KINDS = ("float", "integer", "decimal", "date", "timestamp", "text", "skewed")
 SITES = 100  # different texts
-#: Columns that tell classes apart in ways that take longer to find, or cannot be known beforehand.
-HARD_KINDS = (
-    "150 integers",
-    "220 texts",
-    "400 texts",
-    "8 ranges of an integer",
-    "ranges that move",
-    "texts for 5,000 rows each",
-    "texts for 1,000 rows each",
-    "5 texts in turn, 1,000 rows each",
-    "texts for 300 rows each",
-)
 
 
 def two_classes(rng: np.random.Generator, is_first: BoolArray) -> BoolArray:
@@ -67,36 +58,50 @@ def _column(kind: str, numbers: FloatArray) -> pa.Array:
             return pa.array(numbers if kind == "float" else numbers.astype(np.int64))
 
 
-def classes_by_hard_column(
-    rng: np.random.Generator, kind: str, rows: int
+def _scattered(
+    rng: np.random.Generator, rows: int, values: int, is_text: bool
 ) -> tuple[BoolArray, pa.Array]:
-    """Return the answers of two filters, and a column that tells the classes apart late or hardly.
-
-    Examples
-    --------
-    >>> passed, column = classes_by_hard_column(np.random.default_rng(0), "400 texts", 1_000)
-    >>> passed.shape, column.type
-    ((1000, 2), DataType(string))
-
-    """
-    words = kind.split()
-    if kind == "8 ranges of an integer":
-        numbers = rng.integers(0, 1_000, rows)
-        return two_classes(rng, numbers // 125 % 2 == 0), pa.array(numbers)
-    if kind == "ranges that move":
-        moving = rng.random(rows) + 3 * np.arange(rows) / rows
-        return two_classes(rng, (4 * moving).astype(int) % 2 == 0), pa.array(moving)
-    if "rows" in words:
-        block = np.arange(rows) // int(words[-3].replace(",", ""))
-        number = block % 5 if "turn," in words else block
-        is_first = rng.random(number.max() + 1) < 0.5
-        is_first[:2] = True, False
-        return two_classes(rng, is_first[number]), pa.array([f"site {n:05d}" for n in number])
-    values = int(words[0])
+    """Values whose classes have no order."""
     number = rng.integers(0, values, rows)
     is_first = (rng.permutation(values) < values // 2)[number]
-    column = pa.array(number) if words[1] == "integers" else pa.array([f"k{n}" for n in number])
+    column = pa.array([f"k{n}" for n in number]) if is_text else pa.array(number)
     return two_classes(rng, is_first), column
+
+
+def _alternating(rng: np.random.Generator, rows: int) -> tuple[BoolArray, pa.Array]:
+    numbers = rng.integers(0, 1_000, rows)
+    return two_classes(rng, numbers // 125 % 2 == 0), pa.array(numbers)
+
+
+def _moving(rng: np.random.Generator, rows: int) -> tuple[BoolArray, pa.Array]:
+    moving = rng.random(rows) + 3 * np.arange(rows) / rows
+    return two_classes(rng, (4 * moving).astype(int) % 2 == 0), pa.array(moving)
+
+
+def _sorted(
+    rng: np.random.Generator, rows: int, each: int, in_turn: int | None = None
+) -> tuple[BoolArray, pa.Array]:
+    """Texts that rows are sorted by, so many rows each; new ones, or some again and again."""
+    block = np.arange(rows) // each
+    number = block if in_turn is None else block % in_turn
+    is_first = rng.random(number.max() + 1) < 0.5
+    is_first[:2] = True, False
+    return two_classes(rng, is_first[number]), pa.array([f"site {n:05d}" for n in number])
+
+
+#: Makes answers of two filters, and a column that tells their classes apart late, or only for rows
+#: like those that have come.
+HARD_KINDS: Mapping[str, Callable[[np.random.Generator, int], tuple[BoolArray, pa.Array]]] = {
+    "150 integers": functools.partial(_scattered, values=150, is_text=False),
+    "220 texts": functools.partial(_scattered, values=220, is_text=True),
+    "400 texts": functools.partial(_scattered, values=400, is_text=True),
+    "8 ranges of an integer": _alternating,
+    "ranges that move": _moving,
+    "texts for 5,000 rows each": functools.partial(_sorted, each=5_000),
+    "texts for 1,000 rows each": functools.partial(_sorted, each=1_000),
+    "5 texts in turn, 1,000 rows each": functools.partial(_sorted, each=1_000, in_turn=5),
+    "texts for 300 rows each": functools.partial(_sorted, each=300),
+}
 
 
 def rotating(seed: int, period: int, rows: int, filters: int = 4) -> BoolArray:

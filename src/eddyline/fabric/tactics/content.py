@@ -197,13 +197,15 @@ class ContentTactic:
             for visit in trace.visits:
                 visits.setdefault(visit.operator, []).append(visit)
         self._traces_to_observe = []
-        pairs = self._pairs_in_use()
+        pairs = self._attributes_by_operator()
         self._is_surprised = False
         for operator, own in visits.items():
             seen, passed = sum(visit.seen for visit in own), sum(visit.passed for visit in own)
-            self._is_surprised |= self.content.observe(operator, seen, passed, is_usual)
+            differs = self.content.observe(operator, seen, passed, is_usual)
+            # Other routes bring other rows to an operator: no surprise where attributes judge it.
+            self._is_surprised |= differs and NO_ATTRIBUTE in pairs[operator]
         for attribute in self.check.attributes_in_use():
-            judged = [number for number in visits if attribute in pairs.get(number, ())]
+            judged = [number for number in visits if attribute in pairs[number]]
             own = [visit for number in judged for visit in visits[number]]
             if own and self._observe_pairs(attribute, own):
                 self._rows_since_change = 0
@@ -216,14 +218,10 @@ class ContentTactic:
         partitions = self._partitions.by(attribute)[asked]
         return self.content.observe_pair(operators, attribute, passed, partitions)
 
-    def _pairs_in_use(self) -> dict[int, set[int]]:
-        """Return the attributes by operator that S is kept for: both sides of a trial."""
-        pairs: dict[int, set[int]] = {}
-        for classifier in self.check.classifiers():
-            for operator, attribute in enumerate(classifier.tolist()):
-                if attribute != NO_ATTRIBUTE:
-                    pairs.setdefault(operator, set()).add(attribute)
-        return pairs
+    def _attributes_by_operator(self) -> list[set[int]]:
+        """Return what judges each operator, on both sides of a trial; `NO_ATTRIBUTE` for W."""
+        sides = [classifier.tolist() for classifier in self.check.classifiers()]
+        return [set(attributes) for attributes in zip(*sides, strict=True)]
 
     def _pick_profiled(self, rows: int) -> BoolArray | None:
         """Return which rows are sent to the profiled operator first; None for none."""

@@ -473,6 +473,14 @@ class TestSlices:
         router, columns = make_router(4, list(stream.attributes)), list(stream.attributes.values())
         assert len(self.rows_of_slices(monkeypatch, router, stream.passed, columns)) < 70
 
+    def test_pairs_that_come_into_use_are_no_change_of_rows(self, monkeypatch) -> None:
+        # Rows are routed in other ways from then on, so each operator gets other rows than before.
+        stream = make_stream(np.random.default_rng(0), skewed(8, 0.1), 100_000)
+        router, columns = make_router(8, list(stream.attributes)), list(stream.attributes.values())
+        slices = self.rows_of_slices(monkeypatch, router, stream.passed, columns)
+        assert checks(router, "kept")
+        assert slices[slices.cumsum() > 10_000].min() > 512
+
     def test_they_are_small_where_rows_change(self, monkeypatch) -> None:
         passed = rotating(69, 2_000, 100_000)
         noise = [pa.array(np.random.default_rng(70).random(100_000))]

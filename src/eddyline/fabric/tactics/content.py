@@ -202,8 +202,8 @@ class ContentTactic:
         for operator, own in visits.items():
             seen, passed = sum(visit.seen for visit in own), sum(visit.passed for visit in own)
             differs = self.content.observe(operator, seen, passed, is_usual)
-            # Other routes bring other rows to an operator: no surprise where attributes judge it.
-            self._is_surprised |= differs and NO_ATTRIBUTE in pairs[operator]
+            # Pairs change which rows reach an operator: no surprise where one is used or tried.
+            self._is_surprised |= differs and pairs[operator] == {NO_ATTRIBUTE}
         for attribute in self.check.attributes_in_use():
             judged = [number for number in visits if attribute in pairs[number]]
             own = [visit for number in judged for visit in visits[number]]

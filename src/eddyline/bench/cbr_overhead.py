@@ -25,6 +25,7 @@ from eddyline.testing.synthetic import SyntheticFilter, to_columns
 OPERATORS = (2, 4, 8)
 COSTS_US = (5.0, 20.0, 100.0)
 OPERATOR_S = 1.2  # inside operators, for each run: so many rows are routed
+LONG = 4  # times as many rows, too: most of what learning takes, it takes at the start
 ROUNDS = 3
 BATCH_ROWS = 10_000
 
@@ -40,7 +41,8 @@ def overhead(bench: Bench, route: Route, scale: int) -> None:
         _one_operator(bench, cost_us, probes, scale)
         for operators in OPERATORS:
             rows = int(OPERATOR_S * 1e6 / cost_us / 1.5) // scale
-            _with_classes(bench, route, operators, cost_us, probes, rows)
+            for length in (rows, LONG * rows):
+                _with_classes(bench, route, operators, cost_us, probes, length)
             _without_classes(bench, route, operators, cost_us, probes, rows)
 
 
@@ -55,10 +57,11 @@ def _with_classes(
         shares.append(100 * totals.overhead_us / whole_us)
         parts.append(100 * totals.profiling_us / whole_us)
     bench.add(
-        f"overhead: {operators} operators of {cost_us:g} us, classes: time outside operators",
+        f"overhead: {operators} operators of {cost_us:g} us, classes, {rows:,} rows: time outside "
+        "operators",
         statistics.median(shares),
         "%",
-        f"{rows:,} rows; of it evaluating and counting to learn {statistics.median(parts):.1f} %",
+        f"of it evaluating and counting to learn {statistics.median(parts):.1f} %",
         "4-5",
     )
 

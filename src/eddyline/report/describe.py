@@ -225,7 +225,7 @@ def _native_order(line: NativeOrderLine) -> str:
             costs[-1] += ", which are not used"
     order = " → ".join(map(_short, line.order))
     return (
-        f"order in Spark: {order} ({'; '.join(costs)}; saves {line.saving:.0%}, "
+        f"order in Spark: {order} ({'; '.join(costs)}; saves {line.saving:z.0%}, "
         f"{source} {line.rows:,} sampled rows)"
     )
 

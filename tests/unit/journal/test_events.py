@@ -14,6 +14,7 @@ from eddyline.journal import Journal, Record
 from eddyline.journal.events import (
     BudgetExhausted,
     Event,
+    NoClassesFound,
     OrderChanged,
     TrialEnded,
     event_classes,
@@ -102,3 +103,10 @@ def test_a_journal_finds_events_by_class_and_by_consequence() -> None:
     assert journal.of(OrderChanged) == [change]
     assert journal.of(BudgetExhausted, OrderChanged) == list(journal)
     assert journal.route_changes() == [change]
+
+
+def test_a_search_that_would_cost_next_to_nothing_more_saves_zero() -> None:
+    found = NoClassesFound(
+        rows=100, saving_us=-0.001, noise_us=0.0, single_us=5.0, explored=3, seconds=0.1, stopped=""
+    )
+    assert "(saves 0.00 ± 0.00 of 5.00 µs a row" in found.sentence()

@@ -225,7 +225,7 @@ class _ClassSearch(Event):
         if not self.explored:
             return f"({self.rows:,} rows; not searched: {self.stopped})"
         return (
-            f"(saves {self.saving_us:.2f} ± {self.noise_us:.2f} of {self.single_us:.2f} µs a row, "
+            f"(saves {self.saving_us:z.2f} ± {self.noise_us:.2f} of {self.single_us:.2f} µs a row, "
             f"searched {self.rows:,} rows)"
         )
 

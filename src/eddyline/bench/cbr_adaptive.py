@@ -25,6 +25,7 @@ from eddyline.ordering.static import ordering_cost
 
 POLICIES = ("content", "auto")
 PERIODS = (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
+FAST_PERIODS = (2_000, 3_000, 5_000, 10_000)
 ROWS = 100_000  # of each kind of column
 
 #: Routes rows with these answers and columns by a policy; returns the evaluations a row.
@@ -70,22 +71,39 @@ def _count(
         advance()
 
 
-def changes(bench: Bench, evaluations: Evaluations, scale: int) -> None:
-    """Count the evaluations where another filter is the best one after every so many rows."""
-    with bench.progress("rows that change", len(PERIODS) * len(POLICIES)) as advance:
-        for period in PERIODS:
-            passed = rotating(bench.seed + period, period, max(400_000, 2 * period) // scale)
+def changes(bench: Bench, evaluations: Evaluations, fast: Evaluations, scale: int) -> None:
+    """Count the evaluations where another filter is the best one after every so many rows.
+
+    Parameters
+    ----------
+    bench
+        Where the figures go.
+    evaluations
+        Of filters that pay for any profile.
+    fast
+        Of filters of 1 us, whose profiles have the default budget.
+    scale
+        By what the rows are divided.
+
+    """
+    cases = [(4, period, evaluations) for period in PERIODS]
+    cases += [(6, period, fast) for period in FAST_PERIODS]
+    with bench.progress("rows that change", len(cases) * len(POLICIES)) as advance:
+        for filters, period, counted in cases:
+            rows = max(400_000, 2 * period) // scale
+            passed = rotating(bench.seed + period, period, rows, filters)
             rng = np.random.default_rng(bench.seed)
             noise = {
                 "number": pa.array(rng.random(len(passed))),
                 "code": pa.array(rng.integers(0, 30, len(passed))),
             }
             rival = source_based_calls(rng, passed)
-            written = ordering_cost(range(4), ~passed, np.ones(4))
+            written = ordering_cost(range(filters), ~passed, np.ones(filters))
+            kind = "fast filters" if counted is fast else "filters"
             for policy in POLICIES:
-                calls = evaluations(passed, noise, policy)
+                calls = counted(passed, noise, policy)
                 bench.add(
-                    f"best of 4 filters changes every {period:,} rows: evaluations, "
+                    f"best of {filters} {kind} changes every {period:,} rows: evaluations, "
                     f"{policy} / source-based routing",
                     calls / rival,
                     "x",

@@ -88,7 +88,7 @@ class Ledger:
         self._busy_by_operator_us = busy_us
         self.busy_us = float(busy_us.sum())
         self.booked_us = self._array.booked_us(self.busy_us, seen)
-        self.budget.earn(self.booked_us)
+        self.budget.earn(self.booked_us, float(self._array.cost_us().sum()))
         return entered, seen, passed
 
     def book_written(self, seen: IntArray) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eddyline.arrays import BoolArray, Rows
+from eddyline.arrays import BoolArray, IntArray, Rows
 from eddyline.fabric.ledger import ChunkOutcome, Ledger
 from eddyline.fabric.operator_array import OperatorArray, RouteTrace
 from eddyline.journal import Event
@@ -22,7 +22,8 @@ from eddyline.operators import Batch
 
 BURST_TUPLES = 128
 BURST_TUPLES_MIN = 24
-SPARE_ADVANCE_US = 30_000.0  # for the first rows that are profiled only for class searches
+LENT_ROWS = 192  # profiled before they are earned, for a search for classes
+LENT_US = 30_000.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,6 @@ class Profiler:
         self._is_burst_due = False
         self._is_cold = True
         self._was_exhausted = False
-        self._spare_us = SPARE_ADVANCE_US
 
     def request_burst(self) -> None:
         """Profile many rows at once as soon as possible, because nothing valid is known."""
@@ -134,7 +134,7 @@ class Profiler:
         began = time.perf_counter()
         evaluated_before = self._ledger.profiled()
         asked = demand.asked_positions()
-        parts = []
+        parts = [Profile.empty(len(self._array))]
         for trace in outcome.traces:
             count = wanted_count
             if len(outcome.traces) > 1:
@@ -144,10 +144,9 @@ class Profiler:
             pool = trace.entered_count
             if self._is_burst_due:
                 pool = min(pool, max(2 * count, pool // 4))
-            picked = np.sort(self._rng.choice(pool, count, replace=False))
-            picked += trace.entered_count - pool
-            rows = picked if trace.entered is None else trace.entered[picked]
-            parts.append(self._profile_ruster(batch, trace, rows, demand.order, asked))
+            if count:
+                sampled = trace.sample(count, trace.entered_count - pool, self._rng)
+                parts.append(self._profile_ruster(batch, trace, *sampled, demand.order, asked))
         profile = Profile(
             np.concatenate([part.tuples for part in parts]),
             np.concatenate([part.rows for part in parts]),
@@ -167,11 +166,8 @@ class Profiler:
             return wanted
         spare = min(demand.spare_rows, entered_count // 8)
         each_us = float(self._array.cost_us().sum())
-        if spare * each_us <= self._spare_us:
-            self._spare_us -= spare * each_us
-            return spare
-        is_affordable = self._ledger.budget.affordable_urgent(each_us, spare) == spare
-        return spare if is_affordable else 0
+        debt_max_us = min(LENT_ROWS * each_us, LENT_US)
+        return self._ledger.budget.affordable_on_loan(each_us, spare, debt_max_us)
 
     def _rows_wanted_regularly(self, entered_count: int, probability: float) -> int:
         if probability <= 0 or entered_count == 0:
@@ -198,12 +194,12 @@ class Profiler:
         batch: Batch,
         trace: RouteTrace,
         rows: Rows,
+        dropped_at: IntArray,
         default: tuple[int, ...],
         asked_positions: BoolArray,
     ) -> Profile:
         """Return which predicates drop the given rows of a ruster."""
         predicates = len(self._array)
-        dropped_at = trace.drop_positions(rows)
         is_dropped = dropped_at < len(trace.visits)
         kept_rows = rows[~is_dropped]
         rows, dropped_at = rows[is_dropped], dropped_at[is_dropped]

@@ -18,7 +18,7 @@ from eddyline.fabric.options import RouterOptions
 from eddyline.fabric.pinned import runs_between_pinned
 from eddyline.fabric.profiler import Profiler
 from eddyline.fabric.segment import Segment
-from eddyline.fabric.tactics.choose import RoutingPolicy, make_tactic
+from eddyline.fabric.tactics.choose import RoutingPolicy, is_content, make_tactic
 from eddyline.fabric.tactics.tactic import SegmentContext
 from eddyline.fabric.totals import Totals
 from eddyline.journal import Event, Journal, Record
@@ -35,7 +35,7 @@ CHUNK_US = 100_000.0
 STEADY_SHARE = 16
 STEADY_FACTOR = 4
 DRIFT_SHARE = 8
-ADVANCE_US = 10_000.0
+ADVANCE_US = 20_000.0
 REST_SHARE = 1.5  # of a chunk: what is left of a batch and is less goes into one chunk
 
 
@@ -99,7 +99,8 @@ class Router:
         self._process = process
         self._rows = 0
         self._rows_at_decision = 0
-        self._rows_at_drift: int | None = None
+        # None: what is known is older than the first row, or the rows are not watched for drift.
+        self._rows_at_drift = None if attributes and is_content(policy) else 0
         self._rows_next = min(FIRST_CHUNK_ROWS, self.options.chunk_rows)
         self.segments = self._make_segments(policy, pinned, attributes or {})
 
@@ -138,6 +139,7 @@ class Router:
         for segment, part in zip(self.segments, knowledge, strict=True):
             segment.restore(part)
         self._rows_next = self.options.chunk_rows
+        self._rows_at_drift = None
         self._write(KnowledgeRestored(order=tuple(self.order())))
 
     def train(

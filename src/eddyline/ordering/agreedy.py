@@ -8,7 +8,6 @@ from eddyline.arrays import BoolArray
 from eddyline.ordering.matrix_view import MatrixView
 from eddyline.ordering.policy import Change, Evidence
 from eddyline.ordering.profiling_policy import WindowPolicy
-from eddyline.ordering.static import ordering_cost
 
 
 class AGreedy(WindowPolicy):
@@ -35,6 +34,10 @@ class AGreedy(WindowPolicy):
         Tuples that every filter is taken to drop besides those in the window. It keeps a cheap
         filter from ending up behind an expensive one because it dropped none of few tuples. With
         0, rates are those of the window, as in the paper.
+    prior_tuples
+        Tuples besides those in the window on which filters are taken to be independent. What few
+        tuples reach a late position says little about the filters there; what each filter drops of
+        all tuples says more. With 0, as in the paper, only the window counts.
 
     Examples
     --------
@@ -67,11 +70,13 @@ class AGreedy(WindowPolicy):
         gain_min: float = 0.01,
         watches_drift: bool = True,
         prior_drops: float = 1.0,
+        prior_tuples: float = 20.0,
     ) -> None:
         super().__init__(profile_probability, window_tuples, alpha, tuples_min)
         self.gain_min = gain_min
         self.watches_drift = watches_drift
         self.prior_drops = prior_drops
+        self.prior_tuples = prior_tuples
 
     @classmethod
     def paper(cls, profile_probability: float = 0.01) -> Self:
@@ -84,14 +89,21 @@ class AGreedy(WindowPolicy):
 
         """
         policy = cls(
-            profile_probability, 1000, 0.9, 50, gain_min=0.0, watches_drift=False, prior_drops=0.0
+            profile_probability,
+            1000,
+            0.9,
+            50,
+            gain_min=0.0,
+            watches_drift=False,
+            prior_drops=0.0,
+            prior_tuples=0.0,
         )
         policy.on_trial = False
         return policy
 
     def reset_counts(self) -> None:
         """Start with an empty matrix view."""
-        self.view = MatrixView(self.order, self.prior_drops)
+        self.view = MatrixView(self.order, self.prior_drops, self.prior_tuples)
 
     def count(self, entered: BoolArray, expired: BoolArray) -> None:
         """Update the matrix view."""
@@ -108,8 +120,8 @@ class AGreedy(WindowPolicy):
         tuples = self.window.tuples()
         corrected = self.view.copy()
         scans = corrected.restore(tuples, evidence.cost_us, self.alpha)
-        cost_before_us = ordering_cost(self.order, tuples, evidence.cost_us)
-        cost_after_us = ordering_cost(corrected.order, tuples, evidence.cost_us)
+        cost_before_us = self.view.expected_cost_us(evidence.cost_us)
+        cost_after_us = corrected.expected_cost_us(evidence.cost_us)
         gain_us = cost_before_us - cost_after_us
         if self.gain_min > 0 and gain_us < self.gain_min * cost_before_us:
             return None

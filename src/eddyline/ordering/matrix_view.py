@@ -29,6 +29,9 @@ class MatrixView:
         Tuples that every filter is taken to drop, at every position, besides those that were
         counted. With 1, a cheap filter that dropped none of few tuples does not end up behind an
         expensive one. With 0, as in the paper, rates are those of the window.
+    prior_tuples
+        Tuples that are taken to reach every position besides, on which each filter drops as many
+        as of all tuples.
 
     Examples
     --------
@@ -41,28 +44,35 @@ class MatrixView:
 
     """
 
-    def __init__(self, order: Sequence[int], prior_drops: float = 0.0) -> None:
+    def __init__(
+        self, order: Sequence[int], prior_drops: float = 0.0, prior_tuples: float = 0.0
+    ) -> None:
         self.order = list(order)
         self.prior_drops = prior_drops
+        self.prior_tuples = prior_tuples
+        #: Number of tuples counted.
+        self.tuples = 0
         self.matrix: IntArray = np.zeros((len(self.order), len(self.order)), dtype=np.int64)
 
     def copy(self) -> MatrixView:
         """Return a view of its own with the same order and counts."""
-        other = MatrixView(self.order, self.prior_drops)
-        other.matrix = self.matrix.copy()
+        other = MatrixView(self.order, self.prior_drops, self.prior_tuples)
+        other.matrix, other.tuples = self.matrix.copy(), self.tuples
         return other
 
     def insert(self, tuples: BoolArray) -> None:
         """Count tuples that entered the window (figure 3, for many tuples at once)."""
         self.matrix += self._counts(tuples)
+        self.tuples += len(tuples)
 
     def delete(self, tuples: BoolArray) -> None:
         """Discount tuples that left the window."""
         self.matrix -= self._counts(tuples)
+        self.tuples -= len(tuples)
 
     def violation(self, cost_us: FloatArray, alpha: float) -> int | None:
         """Return the first position where the Greedy Invariant is violated (equation 4)."""
-        rates = np.triu(self.matrix + self.prior_drops) / cost_us[self.order]
+        rates = np.triu(self.matrix + self._prior()) / cost_us[self.order]
         beaten = np.diagonal(rates) < alpha * rates.max(axis=1)
         return int(np.argmax(beaten)) if beaten.any() else None
 
@@ -90,7 +100,8 @@ class MatrixView:
         row = position
         while row <= last_moved:
             counts = tuples[alive][:, self.order[row:]].sum(axis=0)
-            best = row + int(np.argmax((counts + self.prior_drops) / cost_us[self.order[row:]]))
+            drops = counts + self._prior()[row:]
+            best = row + int(np.argmax(drops / cost_us[self.order[row:]]))
             last_moved = max(last_moved, best)
             self.matrix[row, :] = 0
             self.matrix[row, row:] = counts
@@ -100,6 +111,24 @@ class MatrixView:
             alive &= ~tuples[:, self.order[row]]
             row += 1
         return min(row, filters) - position
+
+    def expected_cost_us(self, cost_us: FloatArray) -> float:
+        """Return what a tuple like those in the window costs in the order."""
+        expected_us, reach, left = 0.0, 1.0, float(self.tuples)
+        prior = self.prior_tuples
+        for position, drops in enumerate(self.matrix.diagonal().tolist()):
+            expected_us += reach * float(cost_us[self.order[position]])
+            share = self.matrix[0, position] / max(self.tuples, 1)
+            reach *= 1.0 - (drops + prior * share) / max(left + prior, 1.0)
+            left -= drops
+        return expected_us
+
+    def _prior(self) -> FloatArray:
+        """Return what each filter is taken to drop at a position besides what was counted there."""
+        prior: FloatArray = self.prior_drops + self.prior_tuples * self.matrix[0] / max(
+            self.tuples, 1
+        )
+        return prior
 
     def _counts(self, tuples: BoolArray) -> IntArray:
         filters = len(self.order)

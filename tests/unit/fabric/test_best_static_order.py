@@ -167,6 +167,25 @@ def test_work_is_at_most_little_more_than_in_the_best_static_order(generator, se
     assert spent_us <= worse_max * best_us
 
 
+def eight_filters(rng: np.random.Generator, rows: int, shared_share: float) -> Rows:
+    """Fast filters; columns tell nothing, whether the filters depend on each other or not."""
+    shared = np.where(rng.random((rows, 8)) < shared_share, rng.random((rows, 1)), np.nan)
+    drawn = np.where(np.isnan(shared), rng.random((rows, 8)), shared)
+    columns = {"a": rng.integers(0, 8, rows), "b": rng.random(rows)}
+    return drawn < rng.uniform(0.3, 0.9, 8), columns, (1,) * 8
+
+
+@pytest.mark.parametrize("shared_share", [0.0, 0.6])
+def test_fast_filters_do_not_pay_more_for_learning_than_it_saves(shared_share: float) -> None:
+    """100,000 rows of eight filters: at most 1.03 times the best order, as a mean of four runs."""
+    ratios = []
+    for seed in range(4):
+        spent, best = work(eight_filters(np.random.default_rng(seed), 100_000, shared_share), seed)
+        ratios.append(spent / best)
+    assert np.mean(ratios) <= 1.03
+    assert max(ratios) <= 1.045
+
+
 @pytest.mark.parametrize("sampled", [30, 100, 1_000])
 @pytest.mark.parametrize("generator", [uniform, noisy_columns, little_to_gain])
 def test_a_sample_of_any_size_does_no_harm(generator, sampled: int) -> None:

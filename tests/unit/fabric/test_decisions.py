@@ -21,7 +21,7 @@ from eddyline.journal.events import (
 )
 from eddyline.operators import ArrowPredicate, ColumnReader
 from eddyline.ordering import AGreedy, Policy
-from eddyline.testing.synthetic import draw_answers, make_filters, to_columns
+from eddyline.testing.synthetic import SyntheticFilter, draw_answers, make_filters, to_columns
 
 
 def trials(router: Router, *verdicts: str, subject: str = "order") -> list[Record]:
@@ -49,12 +49,15 @@ def drifting_router(probability: float = 0.02, **options: Any) -> tuple[Router, 
 
 
 def learn_once(
-    selectivities: list[float], seed: int, knowledge: list[dict[str, Any]] | None = None
+    selectivities: list[float],
+    seed: int,
+    knowledge: list[dict[str, Any]] | None = None,
+    budget: float = 0.01,
 ) -> Router:
     """Run filters over a short job's rows, from nothing or from what another has learnt."""
     answers = draw_answers(np.random.default_rng(seed), 20_000, selectivities, correlation=1)
     filters, readers = make_filters([0] * 3)
-    options = RouterOptions(costs_us=(10.0,) * 3, seed=seed)
+    options = RouterOptions(costs_us=(10.0,) * 3, seed=seed, budget=budget)
     router = Router(filters, readers, options=options)
     if knowledge is not None:
         router.restore(knowledge)
@@ -160,8 +163,34 @@ class TestDecisions:
         learnt = learn_once(selectivities, seed=3)
         heir = learn_once(selectivities, seed=4, knowledge=learnt.snapshot())
         assert heir.order() == learnt.order()
-        assert heir.totals.profiled.sum() < 0.5 * learnt.totals.profiled.sum()
         assert not heir.journal.of(DriftDetected, OrderChanged)
+
+    def test_an_heir_profiles_only_what_it_has_earned(self) -> None:
+        selectivities = [0.9, 0.9, 0.1]
+        learnt = learn_once(selectivities, seed=3, budget=0.0)
+        heir = learn_once(selectivities, seed=4, knowledge=learnt.snapshot(), budget=0.0)
+        assert learnt.totals.profiled.sum() >= 2 * 24  # the first profile, and the advance
+        assert heir.totals.profiled.sum() == 0
+
+    def test_an_heir_takes_large_chunks_from_the_start(self) -> None:
+        learnt = learn_once([0.9, 0.9, 0.1], seed=3)
+        sizes: list[int] = []
+
+        class Noting(SyntheticFilter):
+            def evaluate(self, batch, rows):
+                sizes.append(batch.rows)
+                return super().evaluate(batch, rows)
+
+        filters = [Noting(f"F{n}", n) for n in range(3)]
+        for knowledge in (None, learnt.snapshot()):
+            sizes.clear()
+            _, readers = make_filters([0] * 3)
+            router = Router(filters, readers, options=RouterOptions(costs_us=(10.0,) * 3, seed=5))
+            if knowledge is not None:
+                router.restore(knowledge)
+            answers = draw_answers(np.random.default_rng(5), 12_288, [0.9, 0.9, 0.1], 1)
+            router.route(to_columns(answers), 12_288)
+            assert min(sizes) == (64 if knowledge is None else 4_096)
 
     def test_an_heir_notices_at_once_that_the_rows_have_changed(self) -> None:
         learnt = learn_once([0.9, 0.9, 0.1], seed=3)

@@ -9,14 +9,17 @@ expression of seven words, and a "model" that keeps 40 % of the texts at random.
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.bench.cbr_data import rotating
 from eddyline.bench.stream_star import source_based_calls
 from eddyline.fabric import Router, RouterOptions
 from eddyline.journal.events import DriftDetected, OrderChanged
+from eddyline.operators import ColumnReader
 from eddyline.ordering.static import best_ordering, ordering_cost
 from eddyline.testing.synthetic import make_filters, to_columns
 
@@ -26,12 +29,24 @@ ADVANCE_US = 20_000.0  # of both balances; the first profile comes on top
 BATCH_ROWS = 10_000
 
 
-def route(answers: np.ndarray, costs_us: np.ndarray, seed: int) -> Router:
+def route(
+    answers: np.ndarray,
+    costs_us: np.ndarray,
+    seed: int,
+    policy: str = "auto",
+    attributes: Mapping[str, pa.Array] | None = None,
+) -> Router:
     """Send all rows through a router as Spark would hand them over."""
+    attributes = attributes or {}
     filters, readers = make_filters([0] * answers.shape[1])
-    options = RouterOptions(costs_us=tuple(costs_us.tolist()), seed=seed)
-    router = Router(filters, readers, "auto", options=options)
-    columns = to_columns(answers)
+    router = Router(
+        filters,
+        [*readers, *map(ColumnReader, attributes)],
+        policy,
+        options=RouterOptions(costs_us=tuple(costs_us.tolist()), seed=seed),
+        attributes={name: len(filters) + n for n, name in enumerate(attributes)},
+    )
+    columns = [*to_columns(answers), *attributes.values()]
     for begin in range(0, len(answers), BATCH_ROWS):
         part = [column.slice(begin, BATCH_ROWS) for column in columns]
         router.route(part, len(part[0]))
@@ -124,6 +139,24 @@ class TestRotatingFilters:
         changes = np.array([record.at_rows for record in router.journal.of(OrderChanged)])
         late = [changes[changes >= begin][0] - begin for begin in range(20_000, 95_000, 5_000)]
         assert np.median(late) <= 1_000
+
+
+@pytest.mark.parametrize("policy", ["auto", "mesh"])
+@pytest.mark.parametrize("period", [2_000, 3_000, 5_000, 10_000])
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+def test_six_fast_filters_follow_beside_columns_of_noise(
+    policy: str, period: int, seed: int
+) -> None:
+    """Orders that change from profile to profile must not keep drift from being noticed."""
+    rows, filters = 100_000, 6
+    answers = rotating(1_000 * seed + period, period, rows, filters)
+    rng = np.random.default_rng(seed)
+    noise = {"number": pa.array(rng.random(rows)), "code": pa.array(rng.integers(0, 30, rows))}
+    router = route(answers, np.ones(filters), seed, policy, noise)
+    evaluations = work_us(router, np.ones(filters))
+    assert evaluations <= 0.65 * ordering_cost(range(filters), ~answers, np.ones(filters))
+    if period >= 5_000:
+        assert evaluations <= 1.1 * source_based_calls(np.random.default_rng(0), answers)
 
 
 def test_a_million_rows_between_changes() -> None:

@@ -16,7 +16,7 @@ from eddyline.fabric.tactics.class_search import ROWS_WANTED
 from eddyline.fabric.tactics.classes import ALL_CLASSES, UNCLASSIFIED, ClassesInUse
 from eddyline.fabric.tactics.mesh import SPARE_ROWS, MeshTactic
 from eddyline.fabric.totals import Totals
-from eddyline.fabric.trials import split
+from eddyline.fabric.trials import SplitTrial, split
 from eddyline.journal.events import (
     ClassesConfirmed,
     ClassesDropped,
@@ -328,3 +328,28 @@ class TestSearchesWhileClassesAreInUse:
         route_all(router, make_data(1, 30_000, offset=3)[0])
         assert router.journal.of(DriftDetected)
         assert schedule._paused_until_rows == 0
+
+
+class DecidedTrial(SplitTrial):
+    """A trial that is over, and better off with what is on trial: one order for all rows."""
+
+    is_over = True
+
+    def verdict(self, cost_us):
+        return "kept"
+
+
+def test_classes_that_have_just_lost_their_trial_keep_no_promise(monkeypatch) -> None:
+    """Both may happen in one chunk: drift within classes, and the end of their trial."""
+    router = make_router("mesh")
+    route_all(router, make_data(0, 40_000)[0])
+    tactic = router.segments[0].tactic
+    assert tactic.mesh is not None
+    tactic._trial = DecidedTrial(("classes",), ("one order",), OPERATORS, (tactic.mesh, None))
+    tactic._tried = tactic._classes_of(None)
+    drift = DriftDetected(row_class="some class", expected_us=1.0, measured_us=2.0)
+    monkeypatch.setattr(ClassesInUse, "broken_promise", lambda self, array: drift)
+    columns, passed = make_data(1, 1_000)
+    assert route_all(router, columns).tolist() == passed.all(axis=1).tolist()
+    assert tactic.mesh is None
+    assert router.journal.of(TrialEnded)[-1].event.verdict == "kept"

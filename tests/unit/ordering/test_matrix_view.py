@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.ordering.matrix_view import MatrixView
-from eddyline.ordering.static import static_greedy
+from eddyline.ordering.static import ordering_cost, static_greedy
 from eddyline.profile import ProfileWindow
 from tests.unit.ordering.greedy_invariant import matrix_from_scratch, satisfies_greedy_invariant
 
@@ -84,3 +84,54 @@ def test_costs_count_in_the_invariant() -> None:
     view.insert(np.array([[True, False]] * 100 + [[False, True]] * 60))
     assert view.violation(np.array([1.0, 1.0]), alpha=1.0) is None
     assert view.violation(np.array([2.0, 1.0]), alpha=1.0) == 0
+
+
+@given(windows())
+def test_the_expected_cost_without_a_prior_is_that_of_the_tuples(case) -> None:
+    filters, rng, tuples_max = case
+    tuples = draw_tuples(rng, tuples_max, filters)
+    cost_us = rng.uniform(0.5, 5.0, filters)
+    view = MatrixView(rng.permutation(filters).tolist())
+    view.insert(tuples)
+    assert np.isclose(view.expected_cost_us(cost_us), ordering_cost(view.order, tuples, cost_us))
+
+
+class TestPriorTuples:
+    """Filters are independent until there are enough tuples to tell otherwise."""
+
+    #: Filter 1 drops more than filter 2 altogether, and less of what filter 0 keeps.
+    TUPLES = np.array([[1, 1, 0]] * 6 + [[0, 1, 0]] * 1 + [[0, 0, 1]] * 2, dtype=bool)
+
+    def view(self, prior_tuples: float, times: int) -> MatrixView:
+        view = MatrixView([0, 1, 2], prior_tuples=prior_tuples)
+        view.insert(np.tile(self.TUPLES, (times, 1)))
+        return view
+
+    def test_few_tuples_do_not_show_that_filters_depend_on_each_other(self) -> None:
+        for prior_tuples, expected in ((0.0, [1, 2, 0]), (20.0, [1, 0, 2])):
+            view = self.view(prior_tuples, 1)
+            view.restore(self.TUPLES, np.ones(3), 1.0)
+            assert view.order == expected
+
+    def test_many_tuples_do(self) -> None:
+        view = self.view(20.0, 50)
+        view.restore(np.tile(self.TUPLES, (50, 1)), np.ones(3), 1.0)
+        assert view.order == [1, 2, 0]
+
+    def test_the_expected_cost_lies_between_that_of_the_tuples_and_of_independence(self) -> None:
+        counted, both, independent = (
+            self.view(prior_tuples, 1).expected_cost_us(np.ones(3))
+            for prior_tuples in (0.0, 9.0, 1e9)
+        )
+        assert np.isclose(counted, 1 + 3 / 9 + 2 / 9)
+        assert np.isclose(independent, 1 + 3 / 9 + 3 / 9 * 2 / 9)
+        assert independent < both < counted
+
+    def test_tuples_that_left_the_window_do_not_count(self) -> None:
+        view = self.view(20.0, 3)
+        view.delete(np.tile(self.TUPLES, (2, 1)))
+        assert view.tuples == 9
+        assert view.copy().tuples == 9
+        assert np.isclose(
+            view.expected_cost_us(np.ones(3)), self.view(20.0, 1).expected_cost_us(np.ones(3))
+        )

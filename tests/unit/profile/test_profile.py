@@ -138,7 +138,8 @@ class TestBudget:
         assert 0.015 * 1e6 <= spent <= 0.0205 * 1e6
 
     def test_urgent_profiles_have_a_purse_of_their_own(self) -> None:
-        budget = Budget(0.02, advance_us=100.0)
+        budget = Budget(0.02, advance_us=200.0)
+        budget.take_advance()
         budget.earn(20_000.0)
         while budget.allows():
             budget.pay(100.0)
@@ -147,12 +148,47 @@ class TestBudget:
         assert not budget.allows()
 
     def test_an_urgent_profile_is_as_large_as_its_purse(self) -> None:
-        budget = Budget(0.02, advance_us=100.0)
+        budget = Budget(0.02, advance_us=200.0)
+        budget.take_advance()
         assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
         budget.pay(100.0)
         assert budget.affordable_urgent(each_us=4.0, wanted=128) == 0
         budget.earn(10_000.0)  # half of 200 us for what is urgent
         assert budget.affordable_urgent(each_us=4.0, wanted=128) == 25
+
+    @pytest.mark.parametrize("unit_us", [0.1, 1.0, 100.0])
+    def test_the_advance_is_half_the_root_of_the_work_in_profiles(self, unit_us: float) -> None:
+        """Work worth 10,000 profiles: 100 at 1 %, and 50 besides, whatever one costs."""
+        budget = Budget(0.01, advance_us=1e9)
+        profiles = 0
+        for _ in range(100):
+            budget.earn(800.0 * unit_us, profile_us=8.0 * unit_us)
+            while budget.allows():
+                budget.pay(8.0 * unit_us)
+                profiles += 1
+        assert 150 <= profiles <= 151
+        assert budget.advance_us(8.0 * unit_us) == pytest.approx(50 * 8.0 * unit_us)
+
+    def test_the_advance_has_a_limit_and_does_not_shrink_with_the_cost_of_a_profile(self) -> None:
+        budget = Budget(0.0, advance_us=100.0)
+        for profile_us in (1e6, 1e6, 1.0):
+            budget.earn(1e6, profile_us)
+        assert budget.allows()
+        budget.pay(99.0)
+        assert budget.allows()
+        budget.pay(1.0)
+        assert not budget.allows()
+
+    def test_profiles_on_loan_are_paid_for_before_regular_ones(self) -> None:
+        budget = Budget(0.01)
+        assert budget.affordable_on_loan(each_us=10.0, wanted=64, debt_max_us=300.0) == 30
+        budget.pay(300.0)
+        assert budget.affordable_on_loan(each_us=10.0, wanted=64, debt_max_us=300.0) == 0
+        budget.earn(29_000.0)
+        assert not budget.allows()
+        budget.earn(2_000.0)
+        assert budget.allows()
+        assert Budget(None).affordable_on_loan(1e9, wanted=64, debt_max_us=0.0) == 64
 
     def test_once_the_next_urgent_profile_is_paid_for_all_is_for_regular_ones(self) -> None:
         budget = Budget(0.02)
@@ -166,17 +202,17 @@ class TestBudget:
         assert not budget.allows()
 
     def test_alarms_without_end_spend_no_more_than_the_share_and_the_advance(self) -> None:
-        budget = Budget(0.01, advance_us=500.0)
+        budget = Budget(0.01, advance_us=1_000.0)
         spent = 0.0
         for _ in range(1_000):
-            budget.earn(1_000.0)
+            budget.earn(1_000.0, profile_us=5.0)
             count = budget.affordable_urgent(each_us=5.0, wanted=128)
             budget.pay(5.0 * count)
             spent += 5.0 * count
             if budget.allows():
                 budget.pay(40.0)
                 spent += 40.0
-        assert 0.009 * 1e6 <= spent <= 0.01 * 1e6 + 2 * 500.0 + 40.0
+        assert 0.009 * 1e6 <= spent <= 0.01 * 1e6 + 1_000.0 + 40.0
 
     def test_a_search_is_a_debt_that_a_quarter_of_the_earnings_repays(self) -> None:
         budget = Budget(0.02)
@@ -217,11 +253,16 @@ class TestBudget:
         assert not budget.allows()
 
     def test_who_begins_with_what_others_learnt_has_no_advance(self) -> None:
-        budget = Budget(0.02, advance_us=100.0)
+        budget = Budget(0.02, advance_us=200.0)
+        budget.take_advance()
         assert budget.allows()
         budget.forgo_advance()
         assert not budget.allows()
         assert budget.affordable_urgent(each_us=10.0, wanted=128) == 10  # the rows may change
+        later = Budget(0.0, advance_us=200.0)
+        later.forgo_advance()
+        later.earn(1e6, profile_us=1e6)
+        assert not later.allows()
         indebted = Budget(0.02)
         indebted.pay(50.0)
         indebted.forgo_advance()
@@ -330,6 +371,24 @@ class TestDropRates:
             detector.reset()  # each alarm led to another order
             alarms += sum(detections(detector, seen, [one, other]))
         assert alarms <= 6
+
+    def test_another_order_keeps_the_rates_behind_the_same_predicates(self) -> None:
+        seen, calm, changed = np.array([4_096, 2_000, 900]), [2_096, 1_100, 400], [300, 1_900, 400]
+        for after, is_noticed in (([0, 2, 1], True), ([1, 0, 2], False)):
+            detector = DropRateDetector()
+            detections(detector, seen, [calm, calm])
+            detector.reorder([0, 1, 2], after)
+            assert detector.snapshot() is None  # not known for each position
+            assert detections(detector, seen, [changed]) == [is_noticed]
+            assert detector.snapshot() is not None
+
+    def test_rates_that_are_not_known_are_those_of_the_next_batch(self) -> None:
+        seen, calm, changed = np.array([4_096, 2_000]), [2_048, 1_000], [300, 1_900]
+        detector = DropRateDetector()
+        detector.reorder([0, 1], [1, 0])  # nothing is known yet
+        detections(detector, seen, [calm, calm])
+        detector.reorder([0, 1], [1, 0])
+        assert detections(detector, seen, [calm, changed]) == [False, True]
 
     def test_positions_that_nothing_reaches_are_left_alone(self) -> None:
         assert not any(detections(DropRateDetector(), np.array([100, 0]), [[100, 0]] * 3))

@@ -41,6 +41,18 @@ def finds_classes(policy: object) -> bool:
     return isinstance(policy, ContentOptions | MeshOptions) or policy in ("auto", *CLASS_POLICIES)
 
 
+def is_content(policy: object) -> bool:
+    """Whether the policy routes each operator's rows by an attribute.
+
+    Examples
+    --------
+    >>> is_content("content"), is_content(ContentOptions()), is_content("auto")
+    (True, True, False)
+
+    """
+    return policy == "content" or isinstance(policy, ContentOptions)
+
+
 def mesh_options(policy: object) -> MeshOptions | None:
     """Return the options of a policy that wants a mesh from the start; None for any other.
 
@@ -89,7 +101,8 @@ def make_tactic(
     """
     check_policy(policy)
     can_classify = bool(attributes) and len(context.array) > 1
-    if can_classify and (policy == "content" or isinstance(policy, ContentOptions)):
+    if can_classify and is_content(policy):
+        context.ledger.budget.take_advance()  # its first rows are evaluated by all operators
         options = policy if isinstance(policy, ContentOptions) else ContentOptions()
         return ContentTactic(context, attributes, options)
     ordering = resolve_policy("auto" if finds_classes(policy) else policy)

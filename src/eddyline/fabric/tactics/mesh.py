@@ -201,11 +201,11 @@ class MeshTactic:
         """Improve the default route, end trials, watch the classes, search for new ones."""
         self.class_search.add(batch, profile.rows, profile.drops)
         self.default.learn_order(outcome, profile, is_for_all=self._is_single_order)
+        if self._trial is not None and self._trial.is_over:
+            self._decide(self._trial)
         drift = None
         if self.mesh is not None and not self._is_promise_broken:
             drift = self.classes.broken_promise(self._array)
-        if self._trial is not None and self._trial.is_over:
-            self._decide(self._trial)
         if drift is not None:
             if drift.row_class == UNKNOWN_VALUES:
                 self._context.write(drift)

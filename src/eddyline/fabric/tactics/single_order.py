@@ -178,7 +178,7 @@ class SingleOrder:
             self.policy.decline(change)
             return
         self.end_trial("interrupted")
-        self._drift.reset()
+        self._expect_rates_in(change)
         self._context.write(self._order_changed(change, evidence))
         if self.policy.on_trial:
             self._trial = BeforeAfterTrial(
@@ -189,8 +189,15 @@ class SingleOrder:
                 self._array.names(change.after),
             )
 
+    def _expect_rates_in(self, change: Change) -> None:
+        """Keep of the reference what holds for a new order; right after drift, nothing."""
+        if self._drift.detected:
+            self._drift.reset()
+        else:
+            self._drift.reorder(change.before, change.after)
+
     def _change_default(self, change: Change) -> None:
-        self._drift.reset()
+        self._expect_rates_in(change)
         before, after = self._array.names(change.before), self._array.names(change.after)
         self._context.write(DefaultRouteChanged(before=before, after=after))
 

@@ -102,12 +102,26 @@ class DropRateDetector:
         self._dropped: FloatArray | None = None
         self._batches = 0
 
+    def reorder(self, before: Sequence[int], after: Sequence[int]) -> None:
+        """Expect for another order what is known of it: the rates behind the same predicates.
+
+        The other positions are compared with the next batch but one. A detector that began anew
+        with each change of the order would see nothing while orders change with each batch.
+        """
+        if self._seen is None or self._dropped is None:
+            return
+        for position, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old != new or set(before[:position]) != set(after[:position]):
+                self._seen[position] = self._dropped[position] = np.nan
+
     def update(self, seen: IntArray, dropped: IntArray, cost_us: FloatArray) -> None:
         """Compare the counts of one batch, by position, with the reference."""
         if self._seen is None or self._dropped is None:
             self._seen, self._dropped = seen.astype(float), dropped.astype(float)
             self.detected = False
             return
+        unknown = np.isnan(self._seen)
+        self._seen[unknown], self._dropped[unknown] = seen[unknown], dropped[unknown]
         # A handful of scalars a batch: plain Python is faster here than a chain of NumPy calls.
         costs = cost_us.tolist()
         expected = [
@@ -143,8 +157,8 @@ class DropRateDetector:
         self._saving_min = min(self._BACK_OFF * self._saving_min, self._SAVING_MIN_MAX)
 
     def snapshot(self) -> RateReference | None:
-        """Return what is expected of the rows to come; None before the first batch."""
-        if self._seen is None or self._dropped is None:
+        """Return what is expected of the rows to come; None before it is all known."""
+        if self._seen is None or self._dropped is None or np.isnan(self._seen).any():
             return None
         return RateReference(
             tuple(self._seen.round(1).tolist()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import itertools
 import pathlib
@@ -10,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+import eddyline as el
 from eddyline.bench import native
 from eddyline.bench.harness import Bench
 from eddyline.cli.main import BenchName
@@ -40,6 +42,19 @@ def parts_of(name: str) -> set[str]:
     with mock.patch.object(native, "local_spark"), pytest.raises(EddylineError) as error:
         module.run(bench)
     return set(str(error.value).split("its parts are ")[1].split(", "))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_public_name_and_every_class_exists(page: pathlib.Path) -> None:
+    text = page.read_text()
+    sources = "\n".join(path.read_text() for path in ROOT.glob("src/eddyline/**/*.py"))
+    classes = {*re.findall(r"^class (\w+)", sources, re.MULTILINE), *dir(builtins)}
+    missing = [name for name in re.findall(r"\bel\.(\w+)", text) if not hasattr(el, name)]
+    missing += [
+        name for name in re.findall(r"`([A-Z][a-z]+(?:[A-Z]\w*)+)\b", text) if name not in classes
+    ]
+    methods = re.findall(r"(?<![\w./])engine\.([a-z_]+)\(", text)
+    assert not missing + [name for name in methods if not hasattr(el.Engine, name)]
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ bench: setup  ## run every benchmark and write its numbers under artifacts/ (DAT
 	@$(BIN)/eddyline bench agreedy --json artifacts/agreedy.json
 	@$(BIN)/eddyline bench where --json artifacts/where.json $(if $(DATA),--data $(DATA))
 	@$(BIN)/eddyline bench cbr --json artifacts/cbr.json $(if $(DATA),--data $(DATA))
-	@$(BIN)/eddyline bench mesh --json artifacts/mesh.json
+	@$(BIN)/eddyline bench mesh --json artifacts/mesh.json $(if $(DATA),--data $(DATA))
 	@$(BIN)/eddyline bench native --json artifacts/native.json $(if $(DATA),--data $(DATA))
 	@$(BIN)/eddyline bench cacq --json artifacts/cacq.json
 	@$(BIN)/eddyline bench joins --json artifacts/joins.json $(if $(DATA),--data $(DATA)) $(if $(FLINK),--flink $(FLINK))

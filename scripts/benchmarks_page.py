@@ -25,7 +25,7 @@ HEADLINES = (
     (
         "native",
         "three kinds of rows, native: best static order / mesh, planned with the default",
-        "Spark's own conditions over three kinds of rows, CPU time: best single order / mesh",
+        "native conditions over three kinds of rows, CPU time: best single order / mesh",
     ),
     (
         "native",

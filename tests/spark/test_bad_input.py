@@ -144,8 +144,8 @@ class TestLookup:
 
     def test_table_too_large(self, spark, df) -> None:
         table = spark.range(100).withColumn("id", F.col("id").cast("int"))
-        f = el.where(el.lookup(table, on="id", rows_max=99))
-        with pytest.raises(el.LookupTableError, match="more than 99 distinct keys"):
+        f = el.where(el.lookup(table, on="id", rows_max=99, name="ids"))
+        with pytest.raises(el.LookupTableError, match="ids: the table has more than 99"):
             df.transform(f)
         assert df.transform(el.where(el.lookup(table, on="id", rows_max=100))).count() == 2
 

@@ -8,7 +8,6 @@ Where a method that the paper found better is not, a line of the results says so
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from eddyline.arrays import BoolArray, FloatArray
 from eddyline.bench import agreedy_claims as claims
 from eddyline.bench.agreedy_breakdown import TABLE_2, break_down, run_table_2
+from eddyline.bench.agreedy_reasons import reasons
 from eddyline.bench.agreedy_runs import (
     CHUNK_ROWS,
     OWN,
@@ -25,9 +25,7 @@ from eddyline.bench.agreedy_runs import (
     Run,
     adapt,
     converge,
-    optimum_of,
-    permuted_phases,
-    simulate,
+    follow,
     with_probability,
 )
 from eddyline.bench.agreedy_timeline import timelines
@@ -109,6 +107,7 @@ def run(bench: Bench) -> None:
             "costs": lambda: _filter_costs(bench, scale),
             "adaptivity": lambda: _adaptivity(bench, scale),
             "change": lambda: _rate_of_change(bench, scale),
+            "reasons": lambda: reasons(bench, scale, _without_budget),
             "overhead": lambda: _overhead(bench, scale),
         }
     )
@@ -126,6 +125,10 @@ def _subjects(everyone: bool = True) -> dict[str, MakeSubject]:
 
 def _routed(make: Callable[[], Policy], budget: float | None) -> MakeSubject:
     return lambda cost, seed: RoutedFilters(make(), budget, cost, seed)
+
+
+def _without_budget(make: Callable[[], Policy]) -> MakeSubject:
+    return _routed(make, None)
 
 
 def _converge(
@@ -229,31 +232,13 @@ def _rate_of_change(bench: Bench, scale: int) -> None:
 
 
 def _changing(bench: Bench, label: str, period: int, expensive: float, scale: int) -> None:
-    cost = np.array([1.0] * 4 + [expensive] * 4)
     rows = period // (scale if period > 100_000 else 1)
     changes = max(2, min(10 if scale == 1 else 3, 1_000_000 // rows))
     seeds = 2 if bench.quick else 3 if period > 100_000 else 6
     label = f"{label}: a change every {rows:,} rows, four filters of cost {expensive:.0f}"
-    subjects = _subjects(False)
-    work: dict[str, list[float]] = {name: [] for name in subjects}
-    with bench.progress(label, seeds * len(subjects)) as advance:
-        for seed in range(bench.seed, bench.seed + seeds):
-            phases = permuted_phases(np.random.default_rng(seed), changes, rows)
-            optimum = float(np.mean([optimum_of(p[:50_000], cost) for p in phases]))
-            for name, make in subjects.items():
-                done = simulate(make(cost, seed), phases, cost, counted_from=0)
-                work[name].append((done.regular + done.profiled) / optimum)
-                advance()
-    for name, values in work.items():
-        bench.add(
-            f"{label}: work, {name} / optimum",
-            statistics.median(values),
-            "x",
-            f"best order of each phase, known beforehand; {seeds} runs from {min(values):.3f} to "
-            f"{max(values):.3f}",
-        )
+    cost = np.array([1.0] * 4 + [expensive] * 4)
+    means = follow(bench, label, _subjects(False), cost, changes, rows, seeds)
     pairs = claims.FIG_19_FAST if period <= 100_000 else claims.FIG_19_SLOW
-    means = {name: statistics.mean(values) for name, values in work.items()}
     claims.compare(bench, label, means, pairs)
 
 

@@ -157,6 +157,42 @@ def permuted_phases(
     ]
 
 
+def follow(
+    bench: Bench,
+    label: str,
+    subjects: Mapping[str, MakeSubject],
+    cost: FloatArray,
+    phases: int,
+    rows: int,
+    seeds: int,
+) -> dict[str, float]:
+    """Permute the selectivities every so many rows; note the whole work, that to learn included.
+
+    Returned is the mean of each subject, as a multiple of the optimum.
+    """
+    work: dict[str, list[float]] = {name: [] for name in subjects}
+    to_learn: dict[str, list[float]] = {name: [] for name in subjects}
+    with bench.progress(label, seeds * len(subjects)) as advance:
+        for seed in range(bench.seed, bench.seed + seeds):
+            answers = permuted_phases(np.random.default_rng(seed), phases, rows)
+            optimum = float(np.mean([optimum_of(phase[:50_000], cost) for phase in answers]))
+            for name, make in subjects.items():
+                done = simulate(make(cost, seed), answers, cost, counted_from=0)
+                work[name].append((done.regular + done.profiled) / optimum)
+                to_learn[name].append(done.profiled / optimum)
+                advance()
+    for name, values in work.items():
+        bench.add(
+            f"{label}: work, {name} / optimum",
+            statistics.median(values),
+            "x",
+            f"best order of each phase, known beforehand; {seeds} runs from {min(values):.3f} to "
+            f"{max(values):.3f}; mean {statistics.mean(values):.3f}, of it to learn "
+            f"{statistics.mean(to_learn[name]):.3f}",
+        )
+    return {name: statistics.mean(values) for name, values in work.items()}
+
+
 def adapt(
     bench: Bench, subjects: Mapping[str, MakeSubject], rows: int, seeds: int
 ) -> dict[str, float]:

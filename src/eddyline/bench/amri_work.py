@@ -67,7 +67,7 @@ class Work:
         prices = (
             costs.hash_ns,
             costs.insert_ns,
-            costs.delete_ns or costs.insert_ns,
+            costs.insert_ns,
             costs.visit_ns,
             costs.compare_ns,
             costs.hash_ns,

@@ -111,7 +111,7 @@ def _probe(bench: Bench) -> None:
         )
         if polars is not None:
             bench.add(
-                f"{rows}: SteM / polars' join, which builds its table anew",
+                f"{rows}: SteM / polars' join, which builds its table each time",
                 ratio(seconds["SteM"], seconds["polars"]),
                 "x",
                 f"control {ratio(seconds['again'], seconds['SteM']):.3f}",

@@ -23,8 +23,8 @@ class UnitCosts:
         Computing the bits of one column of one row or probe (C_h).
     compare_ns
         Comparing one candidate with its probe (C_c).
-    insert_ns, delete_ns
-        Storing one row, and deleting one (C_insert, C_d); the same for every configuration.
+    insert_ns
+        Storing one row (C_insert); the same for every configuration.
     visit_ns
         Looking up one range of buckets.
     call_ns
@@ -41,7 +41,6 @@ class UnitCosts:
     hash_ns: float
     compare_ns: float
     insert_ns: float = 0.0
-    delete_ns: float = 0.0
     visit_ns: float = 0.0
     call_ns: float = 0.0
     search_ns: float = 0.0

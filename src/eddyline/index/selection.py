@@ -15,7 +15,7 @@ from eddyline.index.eprune import eprune
 
 #: Most configurations that are all evaluated.
 EXHAUSTIVE_MAX = 10_000
-#: Prefixes times patterns that branch and bound looks at: about 50 ms. Enough for an exact result
+#: Prefixes times patterns that branch and bound looks at. Enough for an exact result
 #: with 8 columns and the 20 or so patterns that a compact assessment reports. With all 255 patterns
 #: of 8 columns, the search may end before.
 EFFORT_MAX = 1_000_000

@@ -266,7 +266,7 @@ class Tuner:
         rows = sum(map(len, partitions))
         forecast_ns = sum(partition.walked_ns(pattern, probes) for partition in partitions)
         least_ns = len(partitions) * probes * self.costs.search_ns
-        if forecast_ns > least_ns + rows * (self.costs.insert_ns + self.costs.delete_ns):
+        if forecast_ns > least_ns + rows * self.costs.insert_ns:
             own = self._state(state)
             recent = own.recent_demand(rows)
             share = own.demand.frequencies.get(pattern, 0.0)
@@ -325,7 +325,7 @@ class Tuner:
         Partitions with different numbers of rows have different numbers of bits.
         """
         demand = self._state(state).demand
-        move_ns = self.costs.insert_ns + self.costs.delete_ns
+        move_ns = self.costs.insert_ns
 
         def search_ns(configuration: Configuration, rows: int) -> float:
             return self.options.cost(configuration, demand.one_search(rows), self.costs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PROFILED_ROWS = 128
-#: Comparisons (some 0.2 us each) between two profiles of so many rows, and before a search.
+#: Comparisons between two profiles of so many rows, and before a search.
 PROFILE_WORK = 1 << 17
 SEARCH_WORK = 1 << 19
 FACTOR_MAX = 64

@@ -21,6 +21,9 @@ from eddyline.arrays import IntArray
 from eddyline.mesh.cut import Cut, best_cut, variance_impurity
 from eddyline.mesh.training import TrainingSet
 
+#: Rows that a training tuple stands for, at least.
+TUPLE_ROWS_MIN = 4
+
 
 @dataclass(frozen=True)
 class Condensed:
@@ -38,9 +41,7 @@ class Condensed:
     attributes: list[str]
 
 
-def condense(
-    training: TrainingSet, tuples_max: int, leaf_rows_min: int = 4, beyond_chance: bool = True
-) -> Condensed:
+def condense(training: TrainingSet, tuples_max: int, beyond_chance: bool = True) -> Condensed:
     """Return the training tuples, and the attributes that tell them apart.
 
     Parameters
@@ -49,8 +50,6 @@ def condense(
         The sampled rows.
     tuples_max
         Largest number of training tuples.
-    leaf_rows_min
-        Smallest number of rows that a training tuple stands for.
     beyond_chance
         Split only where the rows differ by more than chance. If False, split until there are
         `tuples_max` training tuples.
@@ -75,7 +74,7 @@ def condense(
     def offer(rows: IntArray) -> None:
         chance_unit = float(targets[rows].var(axis=0).sum()) if beyond_chance else 0.0
         cut = best_cut(
-            training.attributes, rows, targets, variance_impurity, leaf_rows_min, chance_unit
+            training.attributes, rows, targets, variance_impurity, TUPLE_ROWS_MIN, chance_unit
         )
         if cut is None:
             done.append(rows)

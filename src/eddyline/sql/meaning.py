@@ -1,7 +1,7 @@
 """Conditions that are true if Spark reads a query as the parser does.
 
 Spark must give the query as written and the query as parsed the same meaning
-(`docs/decisions/0012`). Comparing two plans takes Spark tens of milliseconds. For most queries
+(`docs/decisions/0012`). Comparing two plans takes Spark several round trips. For most queries
 over one stream it is enough to compare the condition and the items of SELECT as expressions, and
 Spark compares those of many queries in one plan (`docs/decisions/0029`).
 """

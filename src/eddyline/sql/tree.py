@@ -7,6 +7,7 @@ from sqlglot import exp
 from eddyline.sql.dialect import to_sql
 from eddyline.sql.placeholders import STREAM
 
+SHOWN_MAX = 60
 _STREAM_QUALIFIER = f"`{STREAM}`"
 
 
@@ -100,13 +101,13 @@ def table_sql(node: exp.Expression) -> str:
     return to_sql(node, "")
 
 
-def abbreviated(sql: str, characters_max: int = 60) -> str:
+def abbreviated(sql: str) -> str:
     """Return the beginning of a long text, for an error message.
 
     Examples
     --------
-    >>> abbreviated("SELECT room FROM light", characters_max=14)
-    'SELECT room...'
+    >>> abbreviated("SELECT room, celsius, lux, decibel FROM light WHERE celsius > 20")
+    'SELECT room, celsius, lux, decibel FROM light WHERE celsi...'
 
     """
-    return sql if len(sql) <= characters_max else sql[: characters_max - 3] + "..."
+    return sql if len(sql) <= SHOWN_MAX else sql[: SHOWN_MAX - 3] + "..."

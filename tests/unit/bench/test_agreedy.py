@@ -9,10 +9,11 @@ from eddyline.bench import agreedy, agreedy_runs
 from eddyline.bench.agreedy import RoutedFilters
 from eddyline.bench.agreedy_breakdown import TABLE_2_PARTS, break_down, run_table_2
 from eddyline.bench.agreedy_claims import compare
+from eddyline.bench.agreedy_reasons import reasons
 from eddyline.bench.agreedy_runs import METHODS, OWN, PAPER, Run, permuted_phases, with_probability
 from eddyline.bench.agreedy_timeline import timelines
 from eddyline.bench.harness import Bench
-from eddyline.ordering import AsWritten
+from eddyline.ordering import AsWritten, Policy
 
 
 def test_all_four_methods_run_with_the_settings_of_the_paper_and_with_those_of_eddyline() -> None:
@@ -92,3 +93,26 @@ def test_the_parts_of_table_2_add_up_to_all_of_the_time() -> None:
     assert sum(r.value for r in bench.results) == pytest.approx(100)
     assert sum(r.paper for r in bench.results) == pytest.approx(100)
     assert all(r.value > 0 for r in bench.results)
+
+
+def test_reasons_repeat_experiments_with_what_they_blame_changed() -> None:
+    made: list[Policy] = []
+
+    def routed(make):
+        made.append(make())
+        return agreedy._without_budget(make)
+
+    bench = Bench("agreedy", quick=True)
+    reasons(bench, 20, routed)
+    assert [policy.profile_probability for policy in made[:2]] == [0.005, 0.005]
+    assert [(p.name, p.tuples_min) for p in made[2:6]] == [
+        ("sweep", tuples) for tuples in (50, 150, 300, 500)
+    ]
+    assert [(p.name, p.window_tuples) for p in made[6:9]] == [
+        ("agreedy", tuples) for tuples in (1_000, 200, 100)
+    ]
+    assert not any(policy.on_trial for policy in made)
+    work = {r.metric: r.value for r in bench.results}
+    fast = "fig 19: a change every 20,000 rows: work, A-Greedy, a window of {:,} / optimum"
+    assert work[fast.format(100)] < work[fast.format(1_000)]
+    assert all(value >= 0.99 for value in work.values())

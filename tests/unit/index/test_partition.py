@@ -147,3 +147,26 @@ def test_a_search_costs_no_more_than_comparing_all_rows() -> None:
     all_rows_ns = COSTS.search_ns + ROWS * COSTS.compare_ns
     assert partition((13, 1)).walked_ns((1,)) == all_rows_ns
     assert partition((4, 1)).walked_ns((1,)) < all_rows_ns
+
+
+@pytest.mark.parametrize("bits", [(5, 4, 4), (0, 7, 6), (13, 0, 0)])
+@pytest.mark.parametrize("probes", [1, 5, 50])
+@pytest.mark.parametrize("forecast", [0.0, 1.0])
+def test_searches_that_were_not_forecast_cost_at_most_twice_the_best_choice(
+    bits: tuple[int, ...], probes: int, forecast: float
+) -> None:
+    """Of one pattern, after any number of batches; by unit costs."""
+    own, pattern = partition(bits), (0,)
+    sort_ns, insert_ns = ROWS * COSTS.sort_ns, ROWS * COSTS.insert_ns
+    walked_ns, exact_ns = probes * own.walked_ns(pattern), probes * COSTS.exact_ns
+    joined_ns = ROWS * COSTS.scan_ns + probes * (COSTS.exact_ns + COSTS.search_ns)
+    each_ns = {BitAddress.name: walked_ns, LazyHash.name: exact_ns, BatchJoin.name: joined_ns}
+    build_ns = {BitAddress.name: insert_ns, LazyHash.name: sort_ns, BatchJoin.name: 0.0}
+    paid_ns, built, worst = 0.0, set[str](), 0.0
+    for batches in range(1, 400):
+        chosen = own.choose(pattern, probes, {pattern: forecast}).name
+        paid_ns += each_ns[chosen] + (0.0 if chosen in built else build_ns[chosen])
+        built.add(chosen)
+        best_ns = min(build_ns[name] + batches * each_ns[name] for name in each_ns)
+        worst = max(worst, paid_ns / best_ns)
+    assert worst <= 2.0

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +29,7 @@ from eddyline.mesh.cost import MeshProblem, Overheads, Solution
 from eddyline.mesh.iterative import iterative_improvement
 from eddyline.mesh.neighbours import random_neighbour, renumbered
 from eddyline.mesh.optimal import optimal, partitions
+from eddyline.mesh.routes import ROUTE_FINDERS
 from eddyline.mesh.search import search_solution
 from eddyline.mesh.split import Split
 from eddyline.mesh.starts import STARTS
@@ -396,6 +400,34 @@ def test_the_papers_parameters_find_classes(table) -> None:
     found = find_mesh(make_training(5, rows=600), options, seed=0)
     assert found.mesh is not None
     assert found.mesh.tree.attributes == ["kind"]
+
+
+@pytest.mark.parametrize(
+    ("option", "ways"), [("start", STARTS), ("routes", ROUTE_FINDERS)], ids=["start", "routes"]
+)
+def test_a_given_start_and_way_to_find_routes_reach_the_search(
+    option: str, ways: dict[str, Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, way in list(ways.items()):
+        recorder = mock.Mock(side_effect=way)
+        with monkeypatch.context() as patched:
+            patched.setitem(ways, name, recorder)
+            find_mesh(make_training(5, rows=300), MeshOptions(**{option: name}), seed=0)  # type: ignore[arg-type]
+        assert recorder.called, name
+
+
+def test_a_classifier_is_as_deep_as_asked_for() -> None:
+    kinds = np.arange(400) % 4
+    drops = kinds[:, None] == np.arange(4)
+    training = TrainingSet({"kind": pa.array(kinds * 1.5)}, drops, [5.0] * 4)
+
+    def depth(node: Node) -> int:
+        return 0 if node.split is None else 1 + max(depth(node.left), depth(node.right))
+
+    for depth_max in (1, 2):
+        mesh = find_mesh(training, MeshOptions(depth_max=depth_max), seed=0).mesh
+        assert mesh is not None
+        assert depth(mesh.tree.root) == depth_max
 
 
 def test_given_overheads_reach_the_search() -> None:

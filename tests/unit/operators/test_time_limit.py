@@ -51,6 +51,16 @@ def test_the_limit_is_of_one_call_and_not_of_what_happens_between() -> None:
     assert watch.call("waits", LIMIT_S, watch.wait, int, "7") == 7
 
 
+def test_a_signal_beats_four_times_per_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats: list[tuple[float, ...]] = []
+    monkeypatch.setattr(signal, "setitimer", lambda which, *seconds: beats.append(seconds))
+    watch = Stopwatch()
+    watch.call("one", 8.0, int)
+    watch.call("another", 60.0, int)  # served by the beats of the shorter limit
+    watch._stop_beats()
+    assert beats == [(2.0, 2.0), (0,)]
+
+
 def test_a_shorter_limit_holds_while_a_longer_one_is_watched() -> None:
     watch, before = Stopwatch(), signal.getsignal(signal.SIGALRM)
     watch.call("patient", 60.0, int)

@@ -15,6 +15,7 @@ from eddyline.ordering import (
     AGreedy,
     Change,
     Evidence,
+    Lottery,
     Policy,
     Sweep,
     Tickets,
@@ -289,12 +290,14 @@ def test_a_correction_that_gains_next_to_nothing_is_left_by_default_but_made_in_
         assert one.order == expected
 
 
-def first_places(policy: Policy, passed: list[int], cost_us: list[float]) -> np.ndarray:
+def first_places(
+    policy: Policy, passed: list[int], cost_us: list[float], draws: int = 4_000
+) -> np.ndarray:
     """Return the share of batches in which each filter came first."""
     counts = np.zeros(policy.filters)
     seen = np.full(policy.filters, 1_000)
     none = np.zeros((0, policy.filters), dtype=bool)
-    for _ in range(4_000):
+    for _ in range(draws):
         evidence = Evidence(1_000, policy.order, seen, np.array(passed), np.array(cost_us), none)
         policy.learn(evidence)
         counts[policy.order[0]] += 1
@@ -311,6 +314,17 @@ def test_a_lottery_is_won_in_proportion_to_tickets(make) -> None:
     policy.start(3, seed=0)
     shares = first_places(policy, [400, 700, 900], [1.0, 1.0, 1.0])
     assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.03)
+
+
+@pytest.mark.parametrize(("window_batches", "follows"), [(2, True), (1_000, False)])
+def test_old_tickets_of_a_lottery_fade_within_its_window(
+    window_batches: int, follows: bool
+) -> None:
+    policy = Lottery(window_batches)
+    policy.start(2, seed=0)
+    first_places(policy, [0, 1_000], [1.0, 1.0], draws=200)  # the first filter drops everything
+    shares = first_places(policy, [1_000, 0], [1.0, 1.0], draws=40)
+    assert bool(shares[1] > 0.6) is follows
 
 
 def test_a_lottery_counts_costs() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import eddyline as el
 from eddyline.fabric.knowledge import OrderKnowledge
+from eddyline.spark.where import memory as memory_module
 from eddyline.spark.where.memory import Memory
 from eddyline.spark.where.stages import Stages
 
@@ -64,6 +65,21 @@ def test_something_else(path, text: str) -> None:
     path.write_text(text)
     with pytest.warns(UserWarning, match="it is damaged"):
         assert memory(path).load() == ()
+
+
+def test_a_stream_writes_at_most_every_ten_seconds(path, monkeypatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(memory_module.time, "monotonic", lambda: clock[0])
+    kept, later = memory(path), (OrderKnowledge((0, 1), (2.0, 1.0), np.zeros((0, 2), bool)),)
+    kept.save(LEARNT, at_once=False)
+    clock[0] = 109.0
+    kept.save(later, at_once=False)
+    assert memory(path).load() == LEARNT
+    clock[0] = 110.0
+    kept.save(later, at_once=False)
+    assert memory(path).load() == later
+    kept.save(LEARNT)  # at the end of a program, whenever that is
+    assert memory(path).load() == LEARNT
 
 
 def test_an_altered_order_is_not_believed(path) -> None:

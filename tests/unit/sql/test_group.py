@@ -95,6 +95,16 @@ def test_alternatives_over_several_columns_are_clauses() -> None:
     ]
 
 
+@pytest.mark.parametrize(("alternatives", "terms", "predicates"), [(16, 16, 0), (17, 0, 1)])
+def test_up_to_sixteen_alternatives_are_compared_others_are_left_to_spark(
+    alternatives: int, terms: int, predicates: int
+) -> None:
+    text = " OR ".join(f"(lux = {n} AND room = '{n}')" for n in range(alternatives))
+    query = parse(f"SELECT room FROM light WHERE {text}", SCHEMAS)
+    assert sum(len(clause.terms) for clause in query.clauses) == terms
+    assert len(query.predicates) == predicates
+
+
 def test_predicates_are_shared_whatever_the_query_calls_its_stream() -> None:
     first = parse("SELECT room FROM light WHERE length(room) > 3", SCHEMAS)
     second = parse("SELECT l.lux FROM light AS l WHERE length( l.ROOM ) > 3", SCHEMAS)

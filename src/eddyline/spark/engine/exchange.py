@@ -34,7 +34,7 @@ BUCKETS = 64
 #: What tasks return; given as text, Spark would parse it for each micro-batch.
 _NOTE = StructType([StructField("note", BinaryType())])
 #: The plan has one exchange with a given number of tasks, so there is nothing to adapt; planning
-#: again after each stage takes some 50 ms.
+#: again after each stage would be for nothing.
 _JOB_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
 
 TaskFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -1,7 +1,7 @@
 """What Spark says of SQL expressions over a stream, asked for many of them at once.
 
-A round trip to Spark and a plan of its own take some ten milliseconds an expression; a hundred
-expressions in one plan take hardly more than one (`docs/decisions/0029`).
+One by one, each expression takes a round trip to Spark and a plan; up to a hundred of them share
+one (`docs/decisions/0029`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A mapping from numbers that were handed out one after another: eight bytes an entry.
 
-A dict of numbers takes 30 to 60 bytes an entry, and its keys are objects of 28 bytes. An engine
+A dict of numbers takes several times as much an entry, and its keys are objects. An engine
 with a hundred thousand queries has several mappings by their numbers.
 """
 

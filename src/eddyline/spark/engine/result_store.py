@@ -205,7 +205,7 @@ class ResultStore:
         return [self._spark.sql(text, **rows, **tables) for text in texts]
 
     def _empty_frame(self, schema: StructType) -> DataFrame:
-        """Return a DataFrame without rows; making one takes Spark over ten milliseconds."""
+        """Return a DataFrame without rows, made once: making one takes Spark a plan."""
         key = schema.json()
         if key not in self._empty_frames:
             if len(self._empty_frames) >= EMPTY_FRAMES_MAX:

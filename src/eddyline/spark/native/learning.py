@@ -18,7 +18,6 @@ from pyspark.sql import types as T
 from eddyline.arrays import BoolArray, FloatArray
 from eddyline.attributes.screening import NOT_WORTH_ITS_COST, screen_attribute
 from eddyline.mesh import MeshOptions, SearchResult, TrainingSet, find_mesh
-from eddyline.ordering.uncertain import CostRanges
 from eddyline.spark.common.planning import PlanningBudget
 from eddyline.spark.native import clocked
 from eddyline.spark.native.pilot import HELD_OUT, RANK, estimate_rows
@@ -53,10 +52,8 @@ class NativeLesson:
         Of the search for a mesh; made from the rows that are not held out.
     training
         All sampled rows, with drops and costs.
-    is_timed
-        Whether the costs of the conditions can be relied on.
-    ranges
-        How far off the costs may be, where that is known.
+    timed
+        What the conditions cost, and whether that can be relied on.
     rejected
         Columns that cannot classify rows, and why.
 
@@ -64,8 +61,7 @@ class NativeLesson:
 
     result: SearchResult
     training: TrainingSet
-    is_timed: bool
-    ranges: CostRanges | None = None
+    timed: TimedConditions
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -221,7 +217,7 @@ def learn_native(
     why_no_mesh = "time" if budget.is_over else why_no_mesh
     if why_no_mesh is not None:
         result = SearchResult(None, 0, 0.0, why_no_mesh)
-        return NativeLesson(result, training, timed.is_complete, timed.ranges, rejected)
+        return NativeLesson(result, training, timed, rejected)
     fitted = training.subset(np.flatnonzero(~evaluated.held_out))
     left_s = budget.left_s(SEARCH_SHARE)
     if left_s is not None:
@@ -230,7 +226,7 @@ def learn_native(
     result = find_mesh(fitted, options, seed, budget.progress)
     used = result.mesh.tree.attributes if result.mesh else []
     rejected |= {name: NOT_WORTH_ITS_COST for name in evaluated.columns if name not in used}
-    return NativeLesson(result, training, timed.is_complete, timed.ranges, rejected)
+    return NativeLesson(result, training, timed, rejected)
 
 
 def _matrix(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:

@@ -87,18 +87,18 @@ def estimate_rows(ranks: FloatArray) -> float:
     return len(ranks) / float(ranks.max()) if len(ranks) else 0.0
 
 
-def first_rows(df: DataFrame, rows: int = PILOT_ROWS) -> DataFrame:
+def first_rows(df: DataFrame) -> DataFrame:
     """Return the first rows of a batch DataFrame, which are read fast; unpersist it after use."""
-    return df.limit(rows).persist()
+    return df.limit(PILOT_ROWS).persist()
 
 
-def glimpse(df: DataFrame, rows: int = GLIMPSE_ROWS, seed: int = 2) -> DataFrame:
+def glimpse(df: DataFrame) -> DataFrame:
     """Return some of the first rows of a batch DataFrame, one in ten, which are read fast.
 
     Rows that lie together may be alike, so more are read than are returned. Partitions are read one
     after the other until there are enough.
     """
-    return df.filter(F.rand(seed) < GLIMPSE_SHARE).coalesce(1).limit(rows)
+    return df.filter(F.rand(2) < GLIMPSE_SHARE).coalesce(1).limit(GLIMPSE_ROWS)
 
 
 def bytes_of(df: DataFrame) -> int | None:
@@ -116,6 +116,6 @@ def bytes_of(df: DataFrame) -> int | None:
     return size if size < UNKNOWN_BYTES else None
 
 
-def with_held_out(sample: DataFrame, seed: int = 1) -> DataFrame:
+def with_held_out(sample: DataFrame) -> DataFrame:
     """Return sampled rows with a flag for those that a mesh is not made from but judged on."""
-    return sample.withColumn(HELD_OUT, F.rand(seed) < HELD_OUT_SHARE)
+    return sample.withColumn(HELD_OUT, F.rand(1) < HELD_OUT_SHARE)

@@ -218,9 +218,10 @@ def _order_of(lesson: NativeLesson, options: MeshOptions, is_random: bool) -> tu
     """Return the best order; where only ranges of costs are known, one that is better surely."""
     training = lesson.training
     best = ROUTE_FINDERS[options.routes](training.drops, training.cost_us)
-    if lesson.ranges is None:
+    ranges = lesson.timed.ranges
+    if ranges is None:
         return best
-    return safe_order(best, training.drops, lesson.ranges, 0.0 if is_random else FIRST_ROWS_GAIN)
+    return safe_order(best, training.drops, ranges, 0.0 if is_random else FIRST_ROWS_GAIN)
 
 
 def _learn_from(
@@ -321,7 +322,7 @@ class _Trials:
         """
         run, training = self.run, lesson.training
         written = tuple(range(len(run.predicates)))
-        is_safe = lesson.ranges is not None
+        is_safe = lesson.timed.ranges is not None
         ways: dict[str, Way] = {}
         if not is_safe or order == written:
             ways[WRITTEN] = lambda df: run.by_order(df, written)
@@ -332,15 +333,14 @@ class _Trials:
         if mesh is not None:
             ways[CLASSES] = lambda df: run.by_mesh(df, mesh)
         is_better = cost_us.get(ORDER, math.inf) < (1 - self.gain_min) * cost_us[WRITTEN]
-        best = (
-            ORDER if order != written and (is_safe or (is_better and lesson.is_timed)) else WRITTEN
-        )
+        is_clear = is_safe or (is_better and lesson.timed.is_complete)
+        best = ORDER if order != written and is_clear else WRITTEN
         is_tried = False
         if len(ways) > 1:
             self.keep()
             held_out = self.sample.filter(F.col(HELD_OUT))
             rows = max(1, round(run.rows * HELD_OUT_SHARE))
-            is_known = lesson.is_timed and self.has_times
+            is_known = lesson.timed.is_complete and self.has_times
             expected_us = min(cost_us.values()) if is_known else None
             trial = time_ways(held_out, rows, ways, expected_us, self.budget, self.gain_min)
             is_tried = trial.is_enough
@@ -357,5 +357,5 @@ class _Trials:
         run.is_timed = is_tried
         is_open = mesh is not None or run.is_partial or self.budget.is_over
         run.is_settled = is_safe and not is_open
-        run.cost_us = cost_us if is_tried or is_safe or lesson.is_timed else {}
+        run.cost_us = cost_us if is_tried or is_safe or lesson.timed.is_complete else {}
         return is_tried

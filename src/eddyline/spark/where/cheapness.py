@@ -1,6 +1,6 @@
 """Whether predicates are too cheap for further columns to cross into Python.
 
-A column that might classify rows costs each row some 10 to 150 ns on its way to Python, whether or
+A column that might classify rows costs each row something on its way to Python, whether or
 not classes are found. A plan cannot be changed while it runs, so this is decided before: by what
 predicates were measured to cost in an earlier run, or else by their code (docs/decisions/0026).
 """

@@ -156,7 +156,7 @@ class RouterPlanner:
 
     def _resolve(self, column: ColumnOrName) -> ColumnOrName:
         # A column whose name contains a dot takes precedence over a field of a struct. (A name, not
-        # a Column: making one takes a few milliseconds.)
+        # a Column, which would take calls of the JVM.)
         return quoted(column) if isinstance(column, str) and column in self._known else column
 
     def _type_of(self, column: str | Column, label: str, predicate: str) -> DataType:

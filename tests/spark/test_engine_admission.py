@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from py4j import clientserver
 
 import eddyline as el
 from eddyline.errors import QueryError
-from tests.spark.test_engine import Feed
+from tests.spark.test_engine import Feed, as_counter
 
 SCHEMA = "id bigint, a int, x double, text string, ts timestamp"
 GOOD = [
@@ -198,3 +199,111 @@ def test_the_queries_that_run_are_listed_once_for_all_micro_batches(engine):
     assert [q.name for q in queries.running_at(catalogue.version)] == ["q0", "q1", "q2", "q4", "q5"]
     catalogue.pause({running[0].number: "failed"})
     assert [q.name for q in queries.running_at(catalogue.version)] == ["q1", "q2", "q4", "q5"]
+
+
+#: Shapes whose later queries are made from templates; {v} is a word, {n} and {m} are numbers.
+OF_TEMPLATES = [
+    *SHAPES,
+    "SELECT id FROM events WHERE a IN ({n}, {m}, -3) OR text = '{v}'",
+    "SELECT id FROM events WHERE NOT (a > {n} OR (x < {m} AND text <> '{v}'))",
+    "SELECT id FROM events WHERE a BETWEEN {n} AND {m} AND NOT text IN ('{v}', 'ab')",
+    "SELECT id FROM events WHERE (a = {n} AND text = '{v}') OR (a = {m} AND x > {n}.5)",
+    "SELECT id FROM events WHERE a NOT IN ({n}, NULL) OR a IN ({m}, NULL)",
+    "SELECT id FROM events e WHERE e.ts >= DATE'2024-01-{m}' OR e.`text` LIKE '{v}%'",
+    "SELECT id FROM events WHERE a <> 0 AND 10 / a > {n} AND x < {m}",
+    "SELECT id FROM events WHERE a <> 0 AND (is_even(3 + a) OR 20 / a > {m})",
+    "SELECT id FROM events WHERE a <> 4 AND x > {n} AND is_even(100 / (a - 4))",
+    "SELECT id FROM events WHERE size_of(text) > {n} OR size_of(text) IN ({m}, 1, 2)",
+]
+WORDS = ["w3", "ab", None, "b", "w12x"]
+ROWS = [
+    (
+        n,
+        n % 7 - 2,
+        n / 3,
+        WORDS[n % 5],
+        datetime.datetime(2024, 1, 10 + n),
+    )
+    for n in range(21)
+]
+
+
+def of_templates() -> list[str]:
+    words = ["w3", "b", "ab", "w2"]
+    return [
+        shape.format(n=n, m=n + 10, v=words[n % 4]) for shape in OF_TEMPLATES for n in (2, 3, 4, 5)
+    ]
+
+
+@pytest.fixture
+def filled(spark: Any, tmp_path: pathlib.Path) -> Iterator[el.Engine]:
+    feed = Feed(spark, tmp_path / "rows", SCHEMA)
+    feed.put(ROWS)
+    with el.Engine(spark, tmp_path / "filled", seed=0) as made:
+        made.stream("events", feed.stream())
+        made.function("is_even", is_even)
+        made.function("size_of", size_of, returns="int")
+        yield made
+
+
+def is_even(number: int | None) -> bool | None:
+    return None if number is None else number % 2 == 0
+
+
+def size_of(text: str | None) -> int | None:
+    return None if text is None else len(text)
+
+
+@pytest.mark.parametrize("way", ["one by one", "together"])
+def test_queries_of_templates_are_those_that_spark_was_asked_about(filled, way):
+    """In all that running them needs; the last query of each shape has a template."""
+    texts = {f"q{n}": text for n, text in enumerate(of_templates())}
+    if way == "together":
+        filled.add(texts)
+    else:
+        for name, text in texts.items():
+            filled.query(name, text)
+    queries = filled._queries
+    templates = queries._current_templates()
+    for n, (name, text) in enumerate(texts.items()):
+        made = queries.compiled(filled._folder.catalogue.query(name))
+        asked = queries._compiler.compile(0, name, text, "parquet", templates.schemas)
+        assert repr(made.query) == repr(asked.query)
+        assert made.predicates == asked.predicates
+        assert made.argument_types == asked.argument_types
+        assert made.select_may_fail == asked.select_may_fail
+        assert made.select_calls_python == asked.select_calls_python
+        assert made.shared() == asked.query.shared(made.number, is_stored=True)
+        if n % 4 == 3:  # constants in SELECT are part of the shape
+            assert (templates.find(text) is None) == ("SELECT id, a + " in text), text
+
+
+def test_queries_of_templates_have_the_results_that_spark_has(spark, filled):
+    texts = of_templates()
+    filled.add({text: text for text in texts})
+    run = filled.start("available now")
+    run.process_all_available()
+    run.stop()
+    assert [(query.sql, query.error) for query in filled.queries() if query.error] == []
+    spark.createDataFrame(ROWS, SCHEMA).createOrReplaceTempView("events")
+    spark.udf.register("is_even", is_even, "boolean")
+    spark.udf.register("size_of", size_of, "int")
+    matched = 0
+    for text in texts:
+        mine, theirs = filled.results(text), spark.sql(text)
+        assert mine.columns == theirs.columns
+        rows = as_counter(theirs)
+        assert as_counter(mine) == rows, text
+        matched += 0 < rows.total() < len(ROWS)
+    assert matched > len(texts) / 2
+
+
+def test_what_cannot_be_stored_is_refused_however_often_it_was_counted(spark, tmp_path):
+    feed = Feed(spark, tmp_path / "spans", "a int")
+    with el.Engine(spark, tmp_path / "counting", seed=0) as engine:
+        spans = feed.stream().selectExpr("a", "make_interval(a) AS span")
+        engine.stream("events", spans)
+        for n in range(4):
+            engine.query(f"q{n}", f"SELECT span FROM events WHERE a > {n}", sink="count")
+        with pytest.raises(QueryError, match="Parquet cannot store"):
+            engine.query("stored", "SELECT span FROM events WHERE a > 7")

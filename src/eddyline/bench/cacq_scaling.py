@@ -240,8 +240,7 @@ def _memory(bench: Bench) -> None:
     )
     bench.add("memory of a row that is being worked on", words * 8 / 1e3, "kB", None, "2.5")
     for kind in driver_memory.KINDS:
-        count = driver_memory.COUNT if kind in driver_memory.WITH_TEMPLATE else 1_000
-        count = min(count, 2_000) if bench.quick else count
+        count = 2_000 if bench.quick else driver_memory.COUNT
         bench.add(
             f"memory of a query on the driver, beside its text: {kind}",
             driver_memory.driver_bytes(count, kind),

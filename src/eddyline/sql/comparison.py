@@ -8,7 +8,7 @@ predicate is left to Spark, so that answers are always the same as Spark's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -73,6 +73,39 @@ class ColumnTypes:
             return Whole(scale=int(decimal[2]))
         return None
 
+    def compare(self, column: str, sign: str, other: exp.Expression) -> ValueSet | None:
+        """Return the values of a column that a comparison with a constant accepts.
+
+        None if the column or the constant is not one, or if only Spark can tell.
+        """
+        domain = self.domain(column) if column in self.types else None
+        if domain is None:
+            return None
+        constant = to_typed_constant(self.types[column], other, self.timezone)
+        return None if constant is None else domain.compare(sign, constant)
+
+    def equal_to_any(self, column: str, items: Sequence[exp.Expression]) -> ValueSet | None:
+        """Return the values of a column that equal an item of a list; None as in `compare`."""
+        domain = self.domain(column) if column in self.types else None
+        if domain is None:
+            return None
+        data_type = self.types[column]
+        constants: set[Constant] = set()
+        for item in items:
+            if isinstance(item, exp.Null):
+                continue
+            # Spark casts all items of a list to one type: an unsuitable one affects the others.
+            constant = to_typed_constant(data_type, item, self.timezone)
+            is_text = isinstance(item, exp.Literal) and item.is_string
+            if constant is None or (is_text and data_type != "string" and not self.ansi):
+                return None
+            constants.add(constant)
+        return domain.equal_to_any(constants)
+
+    def are_same(self, term: Mapping[str, ValueSet], other: Mapping[str, ValueSet]) -> bool:
+        """Whether two conjunctions of comparisons accept the same values."""
+        return term == other
+
 
 def to_values(predicate: exp.Expression, columns: ColumnTypes) -> tuple[str, ValueSet] | None:
     """Return the column that a predicate tests and the values it accepts.
@@ -132,22 +165,8 @@ def _in_list(predicate: exp.In, columns: ColumnTypes) -> tuple[str, ValueSet] | 
     column = predicate.this.unnest()
     if not isinstance(column, exp.Column) or not predicate.expressions:
         return None
-    if column.name not in columns.types:
-        return None
-    data_type, domain = columns.types[column.name], columns.domain(column.name)
-    if domain is None:
-        return None
-    constants: set[Constant] = set()
-    for item in predicate.expressions:
-        if isinstance(item, exp.Null):
-            continue
-        # Spark casts all items of a list to one type, so one unsuitable item affects the others.
-        constant = to_typed_constant(data_type, item, columns.timezone)
-        is_text = isinstance(item, exp.Literal) and item.is_string
-        if constant is None or (is_text and data_type != "string" and not columns.ansi):
-            return None
-        constants.add(constant)
-    return column.name, domain.equal_to_any(constants)
+    values = columns.equal_to_any(column.name, predicate.expressions)
+    return None if values is None else (column.name, values)
 
 
 def _if_supported(
@@ -159,12 +178,9 @@ def _if_supported(
 
 
 def _compare(
-    column: exp.Expression, comparison: str, other: exp.Expression, columns: ColumnTypes
+    column: exp.Expression, sign: str, other: exp.Expression, columns: ColumnTypes
 ) -> tuple[str, ValueSet] | None:
-    if not isinstance(column, exp.Column) or column.name not in columns.types:
+    if not isinstance(column, exp.Column):
         return None
-    domain = columns.domain(column.name)
-    constant = to_typed_constant(columns.types[column.name], other, columns.timezone)
-    if domain is None or constant is None:
-        return None
-    return column.name, domain.compare(comparison, constant)
+    values = columns.compare(column.name, sign, other)
+    return None if values is None else (column.name, values)

@@ -106,7 +106,7 @@ def group(query: NormalisedQuery) -> GroupedQuery:
 
 
 def _to_filter(conjuncts: Sequence[Conjunct], stream: Source, resolved: ResolvedQuery) -> RowFilter:
-    columns = ColumnTypes(stream.columns, resolved.schemas.timezone, resolved.schemas.ansi)
+    columns = resolved.schemas.column_types(stream.columns)
     parts = _Parts()
     for conjunct in conjuncts:
         _add_conjunct(conjunct, parts, columns, resolved)
@@ -173,7 +173,7 @@ def _to_term_clause(conjunct: Conjunct, columns: ColumnTypes) -> Clause | None:
             accepts[column] = accepts[column] | values if column in accepts else values
         elif not term:
             return None
-        elif term not in joint:
+        elif not any(columns.are_same(term, other) for other in joint):
             joint.append(term)
     return Clause(accepts, terms=tuple(joint))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from eddyline.sql.comparison import ColumnTypes
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,9 @@ class Schemas:
         Whether double quotes enclose names, not texts.
     times
         By stream name, the column with its event time; streams without one are left out.
+    comparing
+        Makes the types of columns that conditions are compared by, from types, time zone and
+        whether the session follows the standard.
 
     """
 
@@ -34,3 +39,8 @@ class Schemas:
     ansi: bool = True
     double_quoted_identifiers: bool = False
     times: Mapping[str, str] = field(default_factory=dict)
+    comparing: Callable[[Mapping[str, str], str, bool], ColumnTypes] = ColumnTypes
+
+    def column_types(self, columns: Mapping[str, str]) -> ColumnTypes:
+        """Return the types of a stream's columns, as conditions are compared by them."""
+        return self.comparing(columns, self.timezone, self.ansi)

@@ -7,8 +7,8 @@ made from its text again when it is needed (`docs/decisions/0036`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark.sql.types import DataType
@@ -18,6 +18,7 @@ from eddyline.spark.engine.catalogue_entries import QueryEntry
 from eddyline.spark.engine.compiled_join import CompiledJoin
 from eddyline.spark.state.join_plan import part_number
 from eddyline.sql.query import Query
+from eddyline.sql.specs import PredicateSpec
 
 
 class QuerySource(Protocol):
@@ -29,10 +30,6 @@ class QuerySource(Protocol):
     @property
     def outline(self) -> Query:
         """Its parts, or those of a query with other constants."""
-
-    @property
-    def argument_types(self) -> Mapping[str, DataType]:
-        """Types of the arguments of Python functions."""
 
     @property
     def select_may_fail(self) -> bool:
@@ -48,6 +45,12 @@ class QuerySource(Protocol):
 
     def query_of(self, text: str) -> Query:
         """Return the query that has a text."""
+
+    def predicates_of(self, text: str) -> Sequence[PredicateSpec]:
+        """Return the shared predicates of the query that has a text."""
+
+    def argument_types_of(self, text: str) -> Mapping[str, DataType]:
+        """Return the types of its arguments of Python functions."""
 
     def shared(self, number: int, text: str, is_stored: bool) -> SharedQuery:
         """Return what an eddy shares of the query that has a text."""
@@ -68,6 +71,14 @@ class Compilation:
     def query_of(self, text: str) -> Query:
         """Return the query."""
         return self.outline
+
+    def predicates_of(self, text: str) -> Sequence[PredicateSpec]:
+        """Return its shared predicates."""
+        return self.outline.predicates
+
+    def argument_types_of(self, text: str) -> Mapping[str, DataType]:
+        """Return the types of its arguments of Python functions."""
+        return self.argument_types
 
     def shared(self, number: int, text: str, is_stored: bool) -> SharedQuery:
         """Return what an eddy shares of it."""
@@ -126,15 +137,17 @@ class CompiledQuery:
 
     def changed(self, **changes: Any) -> CompiledQuery:
         """Return a copy with other values of some parameters, apart from name and sink."""
-        entry, source = self._entry, self._source
+        entry = self._entry
         if "number" in changes:
             entry = QueryEntry(changes.pop("number"), entry.name, entry.text, entry.sink)
         if "query" in changes:
             changes["outline"] = changes.pop("query")
         values = {
-            part.name: getattr(source, part.name)
-            for part in fields(Compilation)
-            if part.name != "filters"
+            "outline": self.query,
+            "argument_types": self.argument_types,
+            "select_may_fail": self.select_may_fail,
+            "select_calls_python": self.select_calls_python,
+            "join": self.join,
         }
         return CompiledQuery.of(entry, Compilation(**{**values, **changes}))
 
@@ -170,7 +183,12 @@ class CompiledQuery:
     @property
     def argument_types(self) -> Mapping[str, DataType]:
         """Types of the arguments of Python functions."""
-        return self._source.argument_types
+        return self._source.argument_types_of(self._entry.text)
+
+    @property
+    def predicates(self) -> Sequence[PredicateSpec]:
+        """Its shared predicates, for which less is made than for all of its parts."""
+        return self._source.predicates_of(self._entry.text)
 
     @property
     def select_may_fail(self) -> bool:

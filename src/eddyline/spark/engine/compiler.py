@@ -123,6 +123,14 @@ class QueryCompiler:
                 for expressions in self._expressions.values():
                     expressions.forget()
 
+    def blanked(self, stream: str, text: str) -> str | None:
+        """Return an expression without the constants that cannot change what Spark says of it.
+
+        None if Spark would have to be asked.
+        """
+        with self._lock:
+            return self._expressions_over(self._stream_of(stream)).blanked(text)
+
     @contextlib.contextmanager
     def _explained(self, name: str) -> Iterator[None]:
         """Let errors name the query."""

@@ -121,7 +121,7 @@ class CrossingPlanner:
             for name in compared:
                 position = crossing.place(quoted(name), stream.column, name, types[name])
                 crossing.values[name] = position
-            for spec in query.predicates:
+            for spec in compiled.predicates:
                 if spec.function is None:
                     users.setdefault(spec.key, []).append(compiled.number)
                 else:

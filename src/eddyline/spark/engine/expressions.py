@@ -35,6 +35,8 @@ SHAPES_MAX = 10_000
 ALIASES_MAX = 100
 #: Calls of functions with a regular expression: Spark checks the numbers among their arguments.
 _PATTERN = re.compile("rlike|regexp", re.IGNORECASE)
+#: A list of constants of one type without their values: how many there are does not matter.
+_LIST = re.compile(r"\bIN \((''|0|0+\.0+)(?:, \1)+\)")
 _SEPARATOR = "\x1f"
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.DOTALL)
 
@@ -199,6 +201,14 @@ class StreamExpressions:
             text, self._analysis(_over_stream(text))
         )
 
+    def blanked(self, text: str) -> str | None:
+        """Return an expression over `STREAM` without the constants that cannot matter to Spark.
+
+        None if neither it nor one with other such constants was analysed.
+        """
+        found = next((s for s in _shapes(_over_stream(text)) if s in self._shared), None)
+        return None if found is None else found.removeprefix(_HARMLESS)
+
     def accepts(self, texts: Iterable[str]) -> bool:
         """Whether expressions over `STREAM` were analysed and not refused."""
         return all(_over_stream(text) in self._known for text in texts)
@@ -258,7 +268,8 @@ def _shapes(expression: Expression) -> list[str]:
     harmless = None if _PATTERN.search(text) else without_constants(text)
     shapes = [_HARMLESS + harmless] if harmless is not None else []
     other = shape_without_free_constants(text)
-    return [*shapes, other] if other is not None else shapes
+    shapes += [other] if other is not None else []
+    return [_LIST.sub(r"IN (\1)", shape) for shape in shapes]
 
 
 def _shared_shape(expression: Expression, analysis: Analysis) -> str | None:

@@ -59,12 +59,6 @@ class NativeGroup:
     guards: tuple[str, ...]
     conditions: tuple[str, ...]
 
-    @classmethod
-    def of(cls, compiled: CompiledQuery, stream: int, conditions: Sequence[str]) -> NativeGroup:
-        """Return the group of a query, given the conditions that no other query has."""
-        guards = own_guards(compiled.query)
-        return cls(compiled.name, stream, tuple(guards), tuple(conditions))
-
 
 def sole_conditions(
     stream: StreamInfo,
@@ -86,11 +80,12 @@ def sole_conditions(
     for number, compiled in queries.items() if alone else ():
         if number not in alone:
             continue
-        conditions = [key for key in compiled.query.required if users.get(key) == [number]]
+        query = compiled.query
+        conditions = tuple(key for key in query.required if users.get(key) == [number])
         if conditions:
-            group = NativeGroup.of(compiled, stream.number, conditions)
-            if group.guards or len(conditions) > 1:
-                groups.append(group)
+            guards = tuple(own_guards(query))
+            if guards or len(conditions) > 1:
+                groups.append(NativeGroup(compiled.name, stream.number, guards, conditions))
     return groups
 
 

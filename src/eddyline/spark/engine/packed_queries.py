@@ -1,8 +1,8 @@
-"""Queries as bytes that travel to workers: those that only compare columns, column by column.
+"""Queries as bytes that travel to workers: those of one form column by column.
 
 Most queries of an engine differ only in the constants that they compare columns with. Those that
-have the same columns and kinds of bounds are packed as arrays of numbers, slots and bounds, which
-take a few bytes a query where pickled objects take sixty.
+have the same columns, clauses and kinds of bounds are packed as arrays of numbers, slots and
+bounds, which take a few bytes a query where pickled objects take sixty.
 """
 
 from __future__ import annotations
@@ -14,16 +14,57 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eddyline.fabric.shared.query import SharedQuery
+from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.operators.value_set import Key, ValueSet
 
 _INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 
-class _Column(NamedTuple):
-    """What the accepted values of one column have in common in all queries of a group."""
+class _Form(NamedTuple):
+    """A query without its number and its value sets: names of columns, and keys of predicates."""
 
-    name: str
+    accepts: tuple[str, ...]
+    needs: tuple[str, ...]
+    #: Of each clause: its columns, its predicates, and the columns of each of its terms.
+    clauses: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, ...], ...]], ...]
+    is_stored: bool
+
+    @classmethod
+    def of(cls, query: SharedQuery) -> _Form:
+        """Return the form of a query."""
+        clauses = tuple(
+            (tuple(clause.accepts), clause.needs, tuple(map(tuple, clause.terms)))
+            for clause in query.clauses
+        )
+        return cls(tuple(query.accepts), query.needs, clauses, query.is_stored)
+
+    def query(self, number: int, values: Iterator[ValueSet]) -> SharedQuery:
+        """Return a query of this form, given its value sets in the order of `_sets`."""
+        accepts = dict(zip(self.accepts, values, strict=False))
+        clauses = tuple(
+            Clause(
+                dict(zip(names, values, strict=False)),
+                needs,
+                tuple([dict(zip(term, values, strict=False)) for term in terms]),
+            )
+            for names, needs, terms in self.clauses
+        )
+        return SharedQuery(number, accepts, self.needs, clauses, self.is_stored)
+
+
+def _sets(query: SharedQuery) -> list[ValueSet]:
+    """Return the value sets of a query."""
+    sets = list(query.accepts.values())
+    for clause in query.clauses:
+        sets += clause.accepts.values()
+        for term in clause.terms:
+            sets += term.values()
+    return sets
+
+
+class _Column(NamedTuple):
+    """What value sets in the same place have in common in all queries of a group."""
+
     below: bool
     null: bool
     bounds: int
@@ -35,17 +76,17 @@ class _Group(NamedTuple):
 
     Parameters
     ----------
-    columns, is_stored
+    form, columns
         What they have in common.
     slots, numbers
         Of each query.
     bounds
-        By column, the bounds of all queries one after another.
+        By place of a value set, the bounds of all queries one after another.
 
     """
 
+    form: _Form
     columns: tuple[_Column, ...]
-    is_stored: bool
     slots: Sequence[int]
     numbers: Sequence[int]
     bounds: tuple[Sequence[Key], ...]
@@ -57,12 +98,10 @@ class _Group(NamedTuple):
             _unpacked_sets(column, bounds, count)
             for column, bounds in zip(self.columns, self.bounds, strict=True)
         ]
-        names = [column.name for column in self.columns]
         rows = zip(*sets, strict=True) if sets else iter([()] * count)
         slots, numbers = np.asarray(self.slots).tolist(), np.asarray(self.numbers).tolist()
         for slot, number, values in zip(slots, numbers, rows, strict=True):
-            accepts = dict(zip(names, values, strict=True))
-            yield slot, SharedQuery(number, accepts, is_stored=self.is_stored)
+            yield slot, self.form.query(number, iter(values))
 
 
 class _Packed:
@@ -88,29 +127,20 @@ def pack(queries: Iterable[tuple[int, SharedQuery]]) -> bytes:
     (True, True)
 
     """
-    groups: dict[tuple[tuple[_Column, ...], bool], tuple[list[int], list[SharedQuery]]] = {}
-    others: dict[int, SharedQuery] = {}
+    groups: dict[tuple[_Form, tuple[_Column, ...]], list[tuple[int, SharedQuery]]] = {}
     for slot, query in queries:
-        if query.needs or query.clauses:
-            others[slot] = query
-        else:
-            columns = tuple(_to_column(name, values) for name, values in query.accepts.items())
-            slots, own = groups.setdefault((columns, query.is_stored), ([], []))
-            slots.append(slot)
-            own.append(query)
-    packed = [
-        _Group(
-            columns,
-            is_stored,
-            _small(slots),
-            _small([query.number for query in own]),
-            tuple(
-                _packed_bounds(column, [query.accepts[column.name] for query in own])
-                for column in columns
-            ),
-        )
-        for (columns, is_stored), (slots, own) in groups.items()
-    ]
+        columns = tuple(map(_to_column, _sets(query)))
+        groups.setdefault((_Form.of(query), columns), []).append((slot, query))
+    others: dict[int, SharedQuery] = {}
+    packed = []
+    for (form, columns), own in groups.items():
+        if len(own) == 1:  # such as one with a native condition of its own
+            others.update(own)
+            continue
+        by_place = zip(*[_sets(query) for _, query in own], strict=True)
+        bounds = tuple(map(_packed_bounds, columns, by_place))
+        slots, numbers = [slot for slot, _ in own], [query.number for _, query in own]
+        packed.append(_Group(form, columns, _small(slots), _small(numbers), bounds))
     whole = zlib.compress(pickle.dumps((packed, others), protocol=pickle.HIGHEST_PROTOCOL), 1)
     return pickle.dumps(_Packed(whole), protocol=pickle.HIGHEST_PROTOCOL)
 
@@ -124,10 +154,10 @@ def _unpack(packed: bytes) -> Mapping[int, SharedQuery]:
     return dict(sorted(found.items()))
 
 
-def _to_column(name: str, values: ValueSet) -> _Column:
+def _to_column(values: ValueSet) -> _Column:
     kinds = {type(bound).__name__ for bound in values.bounds}
     kind = kinds.pop() if len(kinds) == 1 else ""
-    return _Column(name, values.below, values.null, len(values.bounds), kind)
+    return _Column(values.below, values.null, len(values.bounds), kind)
 
 
 def _packed_bounds(column: _Column, sets: Sequence[ValueSet]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import EngineError, QueryError
@@ -16,7 +16,7 @@ from eddyline.spark.engine.compiled_query import CompiledQuery
 from eddyline.spark.engine.compiler import QueryCompiler, needs_expressions
 from eddyline.spark.engine.folder import EngineFolder
 from eddyline.spark.engine.numbered import Numbered
-from eddyline.spark.engine.query_templates import QueryTemplates
+from eddyline.spark.engine.query_templates import QUERIES_OF_SHAPE, QueryTemplates
 from eddyline.spark.engine.registry import Registry
 from eddyline.spark.engine.result_part import ResultPart
 from eddyline.spark.engine.schema_changes import SchemaChange
@@ -187,7 +187,7 @@ class EngineQueries:
         for entry in self._catalogue.named():
             compiled = self._compiled.get(entry.number)
             for part in compiled.filters() if compiled is not None else ():
-                for operator in part.outline.shared(0, is_stored=False).operators:
+                for operator in part.shared().operators:
                     key = (part.outline.stream, self.display_text(operator))
                     users.setdefault(key, []).append(entry.name)
         costs: dict[str, float] = collections.defaultdict(float)
@@ -284,6 +284,7 @@ class EngineQueries:
     ) -> list[CompiledQuery]:
         """Compile queries together; raise what the first one that is wrong raises by itself."""
         templates = self._current_templates()
+        self._learn_shapes(entries, templates)
         compiled: list[CompiledQuery] = []
         unchecked: list[int] = []
         failure: QueryError | None = None
@@ -293,14 +294,12 @@ class EngineQueries:
                 if template is not None:
                     one = CompiledQuery.of(entry, template)
                 else:
-                    one = self._compiler.read(
-                        entry.number, entry.name, entry.text, entry.sink, templates.schemas
-                    )
+                    one = self._read(entry, templates)
                     if needs_expressions(one.query):
                         unchecked.append(len(compiled))
                     else:  # at once: those that follow may be of the same template
                         (one,) = self._compiler.check_all([one])
-                        templates.learn(one.query)
+                        templates.learn(one)
             except QueryError as error:  # unless a query before it is wrong
                 failure = error
                 break
@@ -311,10 +310,31 @@ class EngineQueries:
         checked = self._compiler.check_all([compiled[place] for place in unchecked])
         for place, one in zip(unchecked, checked, strict=True):
             compiled[place] = one
-            templates.learn(one.query)
+            templates.learn(one)
         if failure is not None:
             raise failure
         return compiled
+
+    def _read(self, entry: QueryEntry, templates: QueryTemplates) -> CompiledQuery:
+        return self._compiler.read(
+            entry.number, entry.name, entry.text, entry.sink, templates.schemas
+        )
+
+    def _learn_shapes(self, entries: Sequence[QueryEntry], templates: QueryTemplates) -> None:
+        """Make templates for shapes that several entries have, from the first of each."""
+        for _ in range(2):  # which constants matter, then the queries in which these are equal
+            by_shape: dict[Hashable, list[QueryEntry]] = {}
+            for entry in entries if len(entries) > QUERIES_OF_SHAPE else ():
+                shape = templates.awaits(entry.text)
+                if shape is not None:
+                    by_shape.setdefault(shape, []).append(entry)
+            first = [
+                own[:QUERIES_OF_SHAPE] for own in by_shape.values() if len(own) > QUERIES_OF_SHAPE
+            ]
+            with contextlib.suppress(QueryError):  # the caller compiles them again
+                queries = [self._read(entry, templates) for own in first for entry in own]
+                for one in self._compiler.check_all(queries):
+                    templates.learn(one)
 
     def _current_templates(self) -> QueryTemplates:
         """Return the templates for the streams, tables and functions that there are now."""
@@ -324,7 +344,9 @@ class EngineQueries:
                 schemas = self._schemas()
                 templates = QueryTemplates(
                     schemas,
-                    lambda text: self._compiler.compile(0, "", text, "count", schemas).query,
+                    # A sink that stores rows asks more of a query than one that counts them.
+                    lambda text, own: self._compiler.compile(0, "", text, "parquet", own),
+                    self._compiler.blanked,
                 )
                 self._templates = (self._catalogue.registrations, templates)
             return templates

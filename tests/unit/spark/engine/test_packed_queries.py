@@ -25,6 +25,25 @@ def random_set(rng: random.Random, domain: Domain) -> ValueSet:
     return values if rng.random() < 0.7 else values | random_set(rng, domain)
 
 
+def random_clauses(rng: random.Random) -> tuple[Clause, ...]:
+    """Return clauses of a few forms, so that some queries have the same."""
+
+    def accepts(count: int) -> dict[str, ValueSet]:
+        return {name: random_set(rng, COLUMNS[name]) for name in list(COLUMNS)[:count]}
+
+    return tuple(
+        rng.choice(
+            [
+                Clause(),
+                Clause(accepts(2)),
+                Clause(accepts(1), ("g(b)",)),
+                Clause(accepts(1), terms=(accepts(2), accepts(3))),
+            ]
+        )
+        for _ in range(rng.randint(1, 2))
+    )
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_random_queries_come_out_as_they_were(seed: int) -> None:
     rng = random.Random(seed)
@@ -33,7 +52,7 @@ def test_random_queries_come_out_as_they_were(seed: int) -> None:
         names = rng.sample(list(COLUMNS), rng.randrange(4))
         accepts = {name: random_set(rng, COLUMNS[name]) for name in names}
         needs = ("f(a)",) if rng.random() < 0.2 else ()
-        clauses = (Clause(accepts, ("g(b)",)),) if rng.random() < 0.2 else ()
+        clauses = random_clauses(rng) if rng.random() < 0.5 else ()
         number = rng.randrange(-(2**40), 2**40)
         queries[slot] = SharedQuery(number, accepts, needs, clauses, rng.random() < 0.5)
     unpacked = pickle.loads(pack(queries.items()))
@@ -48,3 +67,18 @@ def test_queries_of_one_shape_take_a_few_bytes_each() -> None:
         for slot in range(10_000)
     }
     assert len(pack(queries.items())) / len(queries) < 12  # as pickled objects: 65
+
+
+def test_queries_with_clauses_of_one_form_take_a_few_bytes_each() -> None:
+    rng = random.Random(0)
+
+    def above() -> dict[str, ValueSet]:
+        return {name: ValueSet((rng.randrange(10**6),)) for name in "ab"}
+
+    queries = {
+        slot: SharedQuery(slot, needs=("f(a)",), clauses=(Clause(above(), terms=(above(),)),))
+        for slot in range(10_000)
+    }
+    assert len(pack(queries.items())) / len(queries) < 20
+    unpacked = pickle.loads(pack(queries.items()))
+    assert unpacked == queries

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 from eddyline.operators.bitmaps import ONE
 
+#: Of the memory of a table: what the line of each region may take, else it is searched for.
+LINES_SHARE_MAX = 2
+
 
 class RegionTable:
     """A bitmap for each region.
@@ -35,9 +38,11 @@ class RegionTable:
         self.bitmaps = bitmaps
         self._changed = changed
         self._has_all = len(changed) == regions - 1
-        self._line: NDArray[np.int32] | None = None  # of each region; NULL, region -1, comes last
-        if not self._has_all and 4 * regions <= bitmaps.nbytes:
-            self._line = np.zeros(regions + 1, dtype=np.int32)
+        # The line of each region; NULL, region -1, comes last.
+        self._line: NDArray[np.signedinteger[Any]] | None = None
+        kind = np.dtype(np.int16 if len(bitmaps) < 1 << 15 else np.int32)
+        if not self._has_all and kind.itemsize * regions <= LINES_SHARE_MAX * bitmaps.nbytes:
+            self._line = np.zeros(regions + 1, dtype=kind)
             self._line[changed] = 1
             np.cumsum(self._line, out=self._line)
             self._line[-1] = -1

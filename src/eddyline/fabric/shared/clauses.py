@@ -230,7 +230,9 @@ class ClauseTable:
             checked = [c for own in self._bits.values() for c in own if c.operators in due]
             layers = make_layers(clause for clause in checked if clause.has_predicates)
             compared = [clause for clause in checked if not clause.has_predicates]
-            compared.sort(key=lambda clause: (clause.query, sorted(clause.operators)))
+            # Where the n-th clauses of queries compare the same columns, fewer tables are read.
+            rank = {names: n for n, names in enumerate(sorted(due, key=sorted))}
+            compared.sort(key=lambda clause: (clause.query, rank[clause.operators]))
             steps = make_steps(compared, tables()) if compared else []
             check = self._checks[due] = _Check(layers, steps)
         for layer in check.layers:

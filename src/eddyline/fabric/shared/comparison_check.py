@@ -30,8 +30,7 @@ from eddyline.operators.region_tables import RegionTable, RegionTables
 
 #: Words that are combined at once. Three times as many should fit into a core's cache.
 BLOCK_WORDS = 1 << 15
-#: Words of queries in a step; each bound of a clause takes as many words of memory.
-STEP_WORDS_MAX = 48
+#: Of the largest table of a step. Half of the queries have half of the bounds in half of the words.
 TABLE_BYTES_MAX = 1 << 20
 #: What makes the tables of each column.
 TablesOf = Mapping[Compared, RegionTables]
@@ -72,7 +71,7 @@ class Step(NamedTuple):
     queries
         Words of queries.
     sources
-        The bits of the clauses. Those in `kept` are set in one of them.
+        The bits of the clauses. Those in `kept` are set in them too.
     kept
         Bitmap of the queries in these words that have no clause here.
 
@@ -143,9 +142,7 @@ class _Bits(NamedTuple):
 
 
 def make_steps(clauses: Iterable[ClauseBits], tables_of: TablesOf) -> list[Step]:
-    """Return the steps in which rows are checked against clauses.
-
-    Those of the n-th clauses of all queries, a few words of queries in each.
+    """Return the steps in which rows are checked against the n-th clauses of all queries.
 
     Parameters
     ----------
@@ -168,9 +165,8 @@ def make_steps(clauses: Iterable[ClauseBits], tables_of: TablesOf) -> list[Step]
         bits = [
             _Bits(is_term, *map(np.array, own)) for (is_term, _), own in sorted(layer.bits.items())
         ]
-        words = np.unique(queries >> 6)
-        for part in np.array_split(words, -(-len(words) // STEP_WORDS_MAX)):
-            steps += _make_steps(part, _Bits(False, queries, queries), bits, tables_of)
+        checked = _Bits(False, queries, queries)
+        steps += _make_steps(np.unique(queries >> 6), checked, bits, tables_of)
     return steps
 
 
@@ -191,22 +187,21 @@ def _make_steps(
     kept = ~bitmap_of(checked.among(words).queries.tolist(), len(words))
     sources: list[Source] = []
     for source in own:
-        always = np.zeros_like(kept) if sources else kept
-        tables = _tables(source, tables_of, always)
+        tables = _tables(source, tables_of, kept)
         if tables:
             sources.append(Source(tables, np.bitwise_and if source.is_term else np.bitwise_or))
     return [Step(compact(words), tuple(sources), kept)]
 
 
 def _tables(
-    source: _Bits, tables_of: TablesOf, always: Bitmap
+    source: _Bits, tables_of: TablesOf, kept: Bitmap
 ) -> tuple[tuple[Compared, RegionTable], ...]:
-    """Return the tables of a source, with some bits set in every region."""
+    """Return the tables of a source; the bits in `kept` are set in every region."""
     made: list[tuple[Compared, RegionTable]] = []
     for compared, tables in tables_of.items():
         if compared.is_term == source.is_term:
-            table = tables.table(source.slots, source.queries, len(always))
+            table = tables.table(source.slots, source.queries, len(kept))
             if table is not None:
-                table.bitmaps |= always
+                table.bitmaps |= kept
                 made.append((compared, table))
     return tuple(made)

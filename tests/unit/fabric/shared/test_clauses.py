@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.fabric.shared import comparison_check
 from eddyline.fabric.shared.clause_bits import BitWords
 from eddyline.fabric.shared.clause_slots import CROWD_MIN, ClauseSlots
-from eddyline.fabric.shared.clauses import ClauseTable, make_layers
-from eddyline.fabric.shared.comparison_check import TABLE_BYTES_MAX, Step, make_steps
+from eddyline.fabric.shared.clauses import CHECKS_MAX, ClauseTable, make_layers
+from eddyline.fabric.shared.comparison_check import BLOCK_WORDS, TABLE_BYTES_MAX, Step, make_steps
 from eddyline.fabric.shared.eddy import CHUNK_WORDS, SharedEddy
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.operator_table import OperatorTable
@@ -21,6 +22,7 @@ from eddyline.fabric.shared.query import Clause, SharedQuery
 from eddyline.operators import Batch, ColumnReader, RowPredicate
 from eddyline.operators.bitmaps import bit
 from eddyline.operators.domain import Domain, Whole
+from eddyline.operators.region_tables import RegionTable
 from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
 
 COLUMNS = "abcd"
@@ -44,13 +46,15 @@ class Tables:
     def __init__(self, domain: Domain) -> None:
         self.clauses, self.operators = ClauseTable(), OperatorTable(dict.fromkeys(COLUMNS, domain))
         self.queries: dict[int, SharedQuery] = {}
+        self.query_words = 1
 
     def add(self, queries: dict[int, SharedQuery]) -> None:
         self.clauses.add(queries)
-        self.operators.widen(BitWords(max(queries) // 64 + 1, *self.clauses.words))
+        self.queries |= queries
+        self.query_words = max(self.query_words, max(queries) // 64 + 1)
+        self.operators.widen(BitWords(self.query_words, *self.clauses.words))
         self.operators.add(queries, self.clauses)
         self.operators.bind({name: at for at, name in enumerate(COLUMNS)}, {"f": None})  # type: ignore[dict-item]
-        self.queries |= queries
 
     def drop(self, slot: int) -> None:
         self.operators.remove(slot, self.clauses.remove(slot))
@@ -62,9 +66,8 @@ class Tables:
 
     def check(self, batch: Batch, rng: np.random.Generator) -> tuple[Lineage, Lineage]:
         """Return the lineage before clauses are checked, and after."""
-        words = BitWords(max(self.queries) // 64 + 1, *self.clauses.words)
-        every = np.full(words.queries, ~np.uint64(0))
-        lineage = Lineage.start(np.arange(batch.rows), every, words.mixed)
+        every = np.full(self.query_words, ~np.uint64(0))
+        lineage = Lineage.start(np.arange(batch.rows), every, self.clauses.words.mixed)
         shape = lineage.fulfilled.shape  # as if predicates had fulfilled clauses
         lineage.fulfilled[:] = rng.integers(0, 2**63, shape, dtype=np.uint64) << np.uint64(1)
         for operator in self.operators:
@@ -106,8 +109,14 @@ def random_clause(rng: np.random.Generator, domain: Whole, largest: int) -> Clau
     return Clause(some(int(rng.integers(0, 3))), terms=terms)
 
 
-@pytest.mark.parametrize("largest", [20, 1_000, 10**12])
-def test_rows_are_rejected_for_exactly_the_queries_with_an_unfulfilled_clause(largest: int) -> None:
+@pytest.mark.parametrize(
+    ("largest", "table_bytes_max"),
+    [(20, TABLE_BYTES_MAX), (20, 1_000), (1_000, 5_000), (10**12, TABLE_BYTES_MAX), (10**12, 100)],
+)
+def test_rows_are_rejected_for_exactly_the_queries_with_an_unfulfilled_clause(
+    largest: int, table_bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison_check, "TABLE_BYTES_MAX", table_bytes_max)
     rng, domain = np.random.default_rng(largest), Whole()
     tables = Tables(domain)
     batches = [[rng.integers(0, largest, 50).tolist() for _ in COLUMNS] for _ in range(3)]
@@ -115,14 +124,14 @@ def test_rows_are_rejected_for_exactly_the_queries_with_an_unfulfilled_clause(la
         for column in batch:
             column[int(rng.integers(50))] = None
     rejected = 0
-    for slot in range(400):
+    for nth, slot in enumerate(rng.permutation(400).tolist()):
         clauses = (random_clause(rng, domain, largest) for _ in range(int(rng.integers(0, 4))))
         tables.add({slot: SharedQuery(slot, clauses=tuple(clauses))})
-        if slot % 3 == 0:  # bits of clauses are given to others
+        if nth % 3 == 0:  # bits of clauses are given to others
             tables.drop(int(rng.choice(sorted(tables.queries))))
-        if slot % 150 < 149 and slot < 399:
+        if nth % 150 < 149 and nth < 399:
             continue
-        columns = batches[slot % 3]
+        columns = batches[nth % 3]
         batch = Batch([pa.array(column) for column in columns], [ColumnReader(c) for c in COLUMNS])
         before, after = tables.check(batch, rng)
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -135,9 +144,62 @@ def test_rows_are_rejected_for_exactly_the_queries_with_an_unfulfilled_clause(la
                     expected = expected & np.array([holds(clause, row) for row in rows])
             assert is_set(after.interested, number).tolist() == expected.tolist(), number
             rejected += int((~expected).sum())
-        for number in set(range(slot + 1)) - tables.queries.keys():  # bits of no query are left
+        for number in set(range(max(tables.queries))) - tables.queries.keys():
             assert is_set(after.interested, number).all()
     assert rejected > 3_000
+
+
+def test_what_clauses_are_checked_by_changes_with_the_queries() -> None:
+    above = {value: Whole().compare(">", value) for value in (1, 5)}
+    eddy = SharedEddy({"a": Whole(), "b": Whole()})
+    batch = Batch([pa.array([3]), pa.array([0])], [ColumnReader(name) for name in "ab"])
+
+    def run(changed: SharedQuery | None) -> set[int]:
+        if changed is None:
+            eddy.drop([0])
+        else:
+            eddy.add({changed.number: changed})
+        eddy.bind({"a": 0, "b": 1}, {})
+        return set(eddy.run(batch).numbers.tolist())
+
+    def either(number: int, value: int) -> SharedQuery:
+        return SharedQuery(number, clauses=(Clause(dict.fromkeys("ab", above[value])),))
+
+    assert run(either(0, 5)) == set()
+    assert run(either(1, 1)) == {1}
+    assert run(None) == {1}
+    assert run(SharedQuery(0)) == {0, 1}  # it has the bit of one that rejected the row
+
+
+def test_tables_of_few_sets_of_clauses_are_kept() -> None:
+    tables, rng = Tables(Whole()), np.random.default_rng(0)
+    tables.add({0: SharedQuery(0, clauses=(Clause(TERM),))})
+    batch = Batch([pa.array([7])] * len(COLUMNS), [ColumnReader(name) for name in COLUMNS])
+    tables.check(batch, rng)
+    lineage = Lineage.start(np.arange(1), np.ones(1, dtype=np.uint64), 0)
+    for n in range(3 * CHECKS_MAX):
+        due = frozenset((frozenset("ab"), frozenset([f"other {n}"])))
+        tables.clauses.reject_unfulfilled(lineage, due, tables.operators.tables)
+        assert 0 < len(tables.clauses._checks) <= CHECKS_MAX
+
+
+def test_bitmaps_of_clauses_are_made_for_as_many_rows_as_fit_into_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    take = RegionTable.take
+
+    def noting(table: RegionTable, regions: np.ndarray, out: np.ndarray) -> None:
+        sizes.append(out.size)
+        take(table, regions, out)
+
+    monkeypatch.setattr(RegionTable, "take", noting)
+    tables = Tables(Whole())
+    tables.add({slot: SharedQuery(slot, clauses=(Clause(TERM),)) for slot in range(640)})
+    batch = Batch([pa.array([7] * 10_000)] * 4, [ColumnReader(name) for name in COLUMNS])
+    tables.check(batch, np.random.default_rng(0))
+    assert max(sizes) == BLOCK_WORDS // 10 * 10
+    assert sum(sizes) == 2 * 10_000 * 10
 
 
 def test_a_clause_has_no_terms_beside_predicates() -> None:
@@ -239,6 +301,20 @@ def test_terms_in_any_order_are_checked_in_one_step_by_their_own_columns() -> No
     (step,) = tables.steps()
     columns = ["".join(sorted(c.column for c, _ in s.tables)) for s in step.sources]
     assert columns == ["ab", "ac", "cd"]
+
+
+def test_clauses_in_any_order_are_checked_by_their_own_columns() -> None:
+    values, rng = Whole().compare(">", 5), np.random.default_rng(0)
+    clauses = [Clause(dict.fromkeys(names, values)) for names in ("ab", "ac", "cd")]
+    tables = Tables(Whole())
+    tables.add(
+        {n: SharedQuery(n, clauses=tuple(rng.permutation(clauses))) for n in range(128)}  # type: ignore[arg-type]
+    )
+    batch = Batch([pa.array([7])] * len(COLUMNS), [ColumnReader(name) for name in COLUMNS])
+    tables.check(batch, rng)
+    (check,) = tables.clauses._checks.values()
+    columns = [sorted(c.column for s in step.sources for c, _ in s.tables) for step in check.steps]
+    assert columns == [["a", "b"], ["a", "c"], ["c", "d"]]
 
 
 def test_no_table_of_terms_grows_with_the_square_of_the_queries() -> None:

@@ -118,7 +118,7 @@ class ColumnCounter:
     Rows are added up as numbers in binary, one bit of all sums in a bitmap: three rows of the same
     weight become their sum and their carry with five operations on whole words. A few rows of a
     weight wait for others, as each operation has a fixed cost. Only when the counts are asked for
-    is anything unpacked, and two rows of each weight at most.
+    is anything unpacked, and two rows of each weight at most if they are wide.
 
     Examples
     --------
@@ -172,7 +172,10 @@ class ColumnCounter:
 
     def counts(self) -> IntArray:
         """Return the counts so far."""
-        self._fold(np.zeros((0, self.words), dtype=np.uint64), 2)
+        rows_max = max(
+            2, WAITING_ROWS_MAX // self.words
+        )  # few words are unpacked faster than added
+        self._fold(np.zeros((0, self.words), dtype=np.uint64), rows_max)
         counts = np.zeros(self.words * WORD_BITS, dtype=np.int64)
         for weight, level in enumerate(self._levels):
             octets = np.ascontiguousarray(level).view(np.uint8)

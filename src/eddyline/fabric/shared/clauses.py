@@ -1,7 +1,8 @@
 """The clauses of all queries: which bits they have, and how rows are checked against them.
 
-A clause has a bit that an alternative sets where it holds, or a bit for each of its terms, which
-each comparison of the term clears where it fails, or both. It holds where one of these bits is set
+A clause with predicates has a bit in the lineage of a row, which alternatives that hold set. Any
+other clause has a bit for its alternatives on single columns, one for each of its terms, or both;
+only the check of such clauses makes bitmaps of these. A clause holds where one of its bits is set
 once all of its operators are done.
 
 References

@@ -37,6 +37,8 @@ from eddyline.sql.schemas import Schemas
 COUNTS = (800, 2_000, 5_000, 10_000)
 SEEDS = 3
 TIMES_MAX = 3
+#: Values of a column where hardly two constants are equal.
+MANY_VALUES = 10**8
 #: Kinds of conditions; those with as many comparisons have the same ones.
 CONDITIONS = {
     "AND": "{0} AND {1} AND {2} AND {3}",
@@ -47,12 +49,15 @@ CONDITIONS = {
     "nested": "{0} AND ({1} OR ({2} AND {3}))",
     "nested with NOT": "({0} AND ({1} OR {2})) OR NOT {3}",
 }
+_SIX = " OR ".join(f"({{{n}}} AND {{{n + 1}}})" for n in range(0, 12, 2))
+_MANY_CONSTANTS = "many constants"
 #: The same with more comparisons, so that columns repeat, and with lists and texts.
 MORE_CONDITIONS = {
     "three alternatives of two": "({0} AND {1}) OR ({2} AND {3}) OR ({4} AND {5})",
     "three clauses of two": "({0} OR {1}) AND ({2} OR {3}) AND ({4} OR {5})",
     "NOT over nested": "{0} AND NOT (({1} AND ({2} OR NOT {3})) OR ({4} AND {5}))",
-    "six alternatives of two": " OR ".join(f"({{{n}}} AND {{{n + 1}}})" for n in range(0, 12, 2)),
+    "six alternatives of two": _SIX,
+    f"six alternatives of two, {_MANY_CONSTANTS}": _SIX,
     "IN and text": "({0} AND {1}) OR ({2} AND NOT {3})",
 }
 #: Queries of all kinds with four comparisons, each of a random one.
@@ -94,7 +99,7 @@ def _compare_kinds(bench: Bench, count: int, joined: str, kinds: Sequence[str]) 
         }
         control = condition_queries(joined, count, seed)
         tasks["control"] = make_task(control, f"control {joined} {count} {seed}")
-        columns = _columns(np.random.default_rng(seed))
+        columns = _columns(np.random.default_rng(seed), _values(joined))
         runs = {kind: _bind(task, columns) for kind, task in tasks.items()}
         what = f"{count:,} queries, {', '.join(kinds)}, seed {seed}"
         seconds = bench.in_turn(what, runs, clock=time.process_time)
@@ -115,13 +120,18 @@ def _compare_kinds(bench: Bench, count: int, joined: str, kinds: Sequence[str]) 
         )
 
 
-def _columns(rng: np.random.Generator) -> list[pa.Array]:
+def _values(kind: str) -> int:
+    """Return how many values, and constants, columns of integers have."""
+    return MANY_VALUES if kind.endswith(_MANY_CONSTANTS) else VALUES
+
+
+def _columns(rng: np.random.Generator, values: int) -> list[pa.Array]:
     """Return the columns of a batch: integers, and texts."""
     texts = [
         pa.array(np.array(_TEXT_VALUES)[rng.integers(0, len(_TEXT_VALUES), BATCH_ROWS)])
         for _ in _TEXTS
     ]
-    return [*make_rows(rng, BATCH_ROWS).columns, *texts]
+    return [*make_rows(rng, BATCH_ROWS, values=values).columns, *texts]
 
 
 def _bind(
@@ -188,7 +198,7 @@ def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
     queries = []
     for number in range(count):
         compiled, places = _compiled(kinds[number] if kind == MIXED else kind)
-        comparisons = comparing(rng, places)
+        comparisons = comparing(rng, places, _values(kind))
         accepts = _replaced(compiled.accepts, comparisons, operator.and_)
         clauses = []
         for clause in compiled.clauses:
@@ -206,28 +216,30 @@ def condition_queries(kind: str, count: int, seed: int) -> list[SharedQuery]:
     return queries
 
 
-def _comparing(rng: np.random.Generator, places: int) -> list[tuple[str, ValueSet]]:
+def _comparing(rng: np.random.Generator, places: int, values: int) -> list[tuple[str, ValueSet]]:
     """Return random comparisons; a column repeats only when all others were compared too."""
     drawn = [rng.permutation(COLUMNS).tolist() for _ in range(-(-places // len(COLUMNS)))]
     names = [name for each in drawn for name in each][:places]
     signs = rng.choice(list(_OPPOSITE), places).tolist()
-    constants = rng.integers(0, VALUES, places).tolist()
+    constants = rng.integers(0, values, places).tolist()
     return [
         (name, _WHOLE.compare(sign, constant))
         for name, sign, constant in zip(names, signs, constants, strict=True)
     ]
 
 
-def _comparing_texts(rng: np.random.Generator, places: int) -> list[tuple[str, ValueSet]]:
+def _comparing_texts(
+    rng: np.random.Generator, places: int, values: int
+) -> list[tuple[str, ValueSet]]:
     """Return random comparisons: a text, a list of integers, a list of texts and an integer."""
     words = rng.choice(_TEXT_VALUES, _LIST_LENGTH + 1).tolist()
     integers = rng.permutation(COLUMNS).tolist()
     texts = rng.permutation(_TEXTS).tolist()
     return [
         (texts[0], _TEXT.compare("=", words[0])),
-        (integers[0], _WHOLE.equal_to_any(rng.integers(0, VALUES, _LIST_LENGTH).tolist())),
+        (integers[0], _WHOLE.equal_to_any(rng.integers(0, values, _LIST_LENGTH).tolist())),
         (texts[1], _TEXT.equal_to_any(words[1:])),
-        (integers[1], _WHOLE.compare(">", int(rng.integers(0, VALUES)))),
+        (integers[1], _WHOLE.compare(">", int(rng.integers(0, values)))),
     ][:places]
 
 

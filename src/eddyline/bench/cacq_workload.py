@@ -30,9 +30,11 @@ VALUES = 100
 BATCH_ROWS = 4_096
 
 
-def make_rows(rng: np.random.Generator, rows: int, floats: bool = False) -> Batch:
-    """Return a batch of random rows."""
-    draw = (lambda: rng.random(rows) * VALUES) if floats else lambda: rng.integers(0, VALUES, rows)
+def make_rows(
+    rng: np.random.Generator, rows: int, floats: bool = False, values: int = VALUES
+) -> Batch:
+    """Return a batch of random rows, with so many different values in each column."""
+    draw = (lambda: rng.random(rows) * values) if floats else lambda: rng.integers(0, values, rows)
     return Batch([pa.array(draw()) for _ in COLUMNS], READERS)
 
 

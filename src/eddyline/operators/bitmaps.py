@@ -11,6 +11,7 @@ from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
 
 WORD_BITS = 64
 GLANCE_WORDS = 8
+WAITING_ROWS_MAX = 32  # of one weight in a `ColumnCounter`
 FEW_SLOTS = 8  # up to so many, setting bit by bit is faster
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 ONE = np.uint64(1)
@@ -115,8 +116,9 @@ class ColumnCounter:
     """Counts for each slot the rows in which its bit is set.
 
     Rows are added up as numbers in binary, one bit of all sums in a bitmap: three rows of the same
-    weight become their sum and their carry with five operations on whole words, and no weight
-    keeps more than two rows. Only when the counts are asked for is anything unpacked.
+    weight become their sum and their carry with five operations on whole words. A few rows of a
+    weight wait for others, as each operation has a fixed cost. Only when the counts are asked for
+    is anything unpacked, and two rows of each weight at most if they are wide.
 
     Examples
     --------
@@ -134,12 +136,22 @@ class ColumnCounter:
 
     def add(self, bitmaps: Bitmaps) -> None:
         """Count rows; the array given is used as scratch space and overwritten."""
-        level = bitmaps
+        self._fold(bitmaps, WAITING_ROWS_MAX)
+
+    def _fold(self, level: Bitmaps, rows_max: int) -> None:
+        """Add up rows of weight 1, and all weights that keep more rows than `rows_max` then."""
         for weight in itertools.count():
             if weight == len(self._levels):
+                if not len(level):
+                    return
                 self._levels.append(np.zeros((0, self.words), dtype=np.uint64))
-            left = [self._levels[weight]]
-            carries: list[Bitmaps] = []
+            level = self._fold_level(weight, level, rows_max)
+
+    def _fold_level(self, weight: int, level: Bitmaps, rows_max: int) -> Bitmaps:
+        """Add rows to those of a weight; return the carries, which have twice the weight."""
+        left = [self._levels[weight]]
+        carries: list[Bitmaps] = [level[:0]]
+        if len(level) + len(left[0]) > rows_max:
             while len(level) + sum(map(len, left)) > 2:
                 if len(level) < 3:
                     level, left = np.concatenate([level, *left]), []
@@ -153,13 +165,17 @@ class ColumnCounter:
                 np.bitwise_or(a, b, out=a)
                 np.bitwise_xor(level, c, out=level)
                 carries.append(a)
-            self._levels[weight] = np.concatenate([level, *left])
-            if not carries:
-                return
-            level = np.concatenate(carries) if len(carries) > 1 else carries[0]
+        elif not len(level):
+            return level
+        self._levels[weight] = np.concatenate([level, *left])
+        return np.concatenate(carries) if len(carries) > 2 else carries[-1]
 
     def counts(self) -> IntArray:
         """Return the counts so far."""
+        rows_max = max(
+            2, WAITING_ROWS_MAX // self.words
+        )  # few words are unpacked faster than added
+        self._fold(np.zeros((0, self.words), dtype=np.uint64), rows_max)
         counts = np.zeros(self.words * WORD_BITS, dtype=np.int64)
         for weight, level in enumerate(self._levels):
             octets = np.ascontiguousarray(level).view(np.uint8)

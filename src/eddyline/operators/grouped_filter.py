@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.operators.bitmaps import ALL, bit, bitmap_of, widen
 from eddyline.operators.domain import Domain, Finder, find_key, insert_key, sorted_keys
+from eddyline.operators.region_tables import RegionTables
 from eddyline.operators.value_set import Key, ValueSet
 
 # Switching one bit costs about as much as copying this many words.
@@ -49,9 +50,6 @@ class GroupedFilter:
         The answer for slots that have no predicate here.
     words
         Words in a bitmap; `widen` adds more.
-    density
-        How many times as many checkpoints there are, and how much larger a table of all regions
-        may be, than is best if memory counts as much as time.
 
     Examples
     --------
@@ -71,18 +69,16 @@ class GroupedFilter:
 
     """
 
-    def __init__(self, domain: Domain, default: bool, words: int = 1, density: float = 1.0) -> None:
+    def __init__(self, domain: Domain, default: bool, words: int = 1) -> None:
         self.domain = domain
         self.default = default
         self.words = words
-        self._words_per_switch = WORDS_PER_SWITCH * density
-        self._table_bytes_max = TABLE_BYTES_MAX * density
         self._slots: Bitmap = np.zeros(words, dtype=np.uint64)
         filled = ALL if default else np.uint64(0)
-        self._find: Finder | None = None  # made when they are needed, as is the table
+        self._find: Finder | None = None  # made when they are needed, as the next two
         self._table: Bitmaps | None = None
         self._span: slice | None = None
-        self._spanned = np.zeros((1, 0), dtype=np.uint64)  # the part of `_maps` in the span
+        self._spanned: Bitmaps | None = None  # the part of `_maps` in the span
         self._keys = domain.no_keys()
         # Slots, in the order of their bounds; the complement of a slot where its bit is cleared.
         self._switches = np.zeros(0, dtype=np.int32)
@@ -172,20 +168,29 @@ class GroupedFilter:
     def accepting_in_span(self, values: pa.Array) -> Bitmaps:
         """Return the words of `accepting` in the span; all others have the default."""
         span = self.span
-        if self._find is None:
-            self._find = self.domain.finder(self._keys)
+        if self._spanned is None:
             self._spanned = np.ascontiguousarray(self._maps[:, span])
-            if (len(self._keys) + 2) * self._spanned.shape[1] * 8 <= self._table_bytes_max:
+            if (len(self._keys) + 2) * self._spanned.shape[1] * 8 <= TABLE_BYTES_MAX:
                 # Few enough regions to have the bitmap of each; NULL, region -1, comes last.
                 regions = np.append(np.arange(len(self._keys) + 1), -1)
                 self._table = self._bitmaps(regions, self._spanned, span.start)
-        regions = self._find(values)
+        regions = self.regions(values)
         if self._table is not None:
             return np.take(self._table, regions, axis=0)
         distinct, which = np.unique(regions, return_inverse=True)
         if 2 * len(distinct) > len(regions):
             return self._bitmaps(regions, self._spanned, span.start)
         return self._bitmaps(distinct, self._spanned, span.start)[which]
+
+    def regions(self, values: pa.Array) -> IntArray:
+        """Return the region of each value: the number of bounds it has reached; -1 for NULL."""
+        if self._find is None:
+            self._find = self.domain.finder(self._keys)
+        return self._find(values)
+
+    def tables(self) -> RegionTables:
+        """Return what makes tables of bitmaps for some slots; valid until a change."""
+        return RegionTables(self._switches, self._ends, self._maps[0], self._null, self._slots)
 
     def _bitmaps(self, regions: IntArray, checkpoints: Bitmaps, first_word: int) -> Bitmaps:
         """Return the bitmaps of regions: that of the nearest checkpoint, with bits switched.
@@ -223,7 +228,7 @@ class GroupedFilter:
         return maps
 
     def _forget_derived(self) -> None:
-        self._find = self._table = self._span = None
+        self._find = self._spanned = self._table = self._span = None
 
     def _insert(self, key: float | bytes, slot: int, switch: int) -> None:
         at, is_there = find_key(self._keys, key)
@@ -242,7 +247,7 @@ class GroupedFilter:
 
     @property
     def _interval(self) -> int:
-        return int(self.words / self._words_per_switch)
+        return int(self.words / WORDS_PER_SWITCH)
 
     def _switches_of(self, checkpoint: int) -> int:
         """Return the number of switches from a checkpoint to the last region before the next."""

@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddyline.operators import grouped_filter
-from eddyline.operators.bitmaps import ColumnCounter, bitmap_of, set_bits, words_for
+from eddyline.operators.bitmaps import (
+    WAITING_ROWS_MAX,
+    ColumnCounter,
+    bitmap_of,
+    set_bits,
+    words_for,
+)
 from eddyline.operators.domain import COMPARISONS, Domain, Floating, Text, Whole
 from eddyline.operators.grouped_filter import WORDS_PER_SWITCH, GroupedFilter
 from eddyline.operators.value_set import NOT_NULL, ONLY_NULL, ValueSet
@@ -236,6 +242,26 @@ def test_bits_are_counted_and_listed() -> None:
         assert counter.counts()[:130].tolist() == dense.sum(axis=0).tolist()
         at, slots = set_bits(bitmaps)
         assert list(zip(at, slots, strict=True)) == list(zip(*np.nonzero(dense), strict=True))
+
+
+@pytest.mark.parametrize("words", [1, 16])
+def test_rows_that_come_few_at_a_time_are_counted_together(words: int) -> None:
+    """Each weight has a fixed cost, so few rows of one wait; they are counted all the same."""
+    rng = np.random.default_rng(2)
+    slots = 64 * words
+    counter, expected = ColumnCounter(words), np.zeros(slots, dtype=np.int64)
+    for n in range(60):
+        dense = rng.random((int(rng.integers(0, 40)), slots)) < 0.5
+        bitmaps = np.packbits(dense, axis=1, bitorder="little").view(np.uint64)
+        counter.add(bitmaps)
+        expected += dense.sum(axis=0)
+        assert max(map(len, counter._levels)) <= WAITING_ROWS_MAX
+        if n % 20 == 0:  # asking for the counts changes nothing
+            assert counter.counts().tolist() == expected.tolist()
+    assert max(map(len, counter._levels)) > 2
+    assert counter.counts().tolist() == expected.tolist()
+    most = max(map(len, counter._levels))
+    assert most <= 2 if words > 1 else most > 2  # they are unpacked: wide ones are added up first
 
 
 @pytest.mark.parametrize("default", [False, True])

@@ -1,7 +1,8 @@
 """The clauses of all queries: which bits they have, and how rows are checked against them.
 
-A clause has a bit that an alternative sets where it holds, or a bit for each of its terms, which
-each comparison of the term clears where it fails, or both. It holds where one of these bits is set
+A clause with predicates has a bit in the lineage of a row, which alternatives that hold set. Any
+other clause has a bit for its alternatives on single columns, one for each of its terms, or both;
+only the check of such clauses makes bitmaps of these. A clause holds where one of its bits is set
 once all of its operators are done.
 
 References
@@ -11,79 +12,56 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from eddyline.arrays import Bitmap, Bitmaps, BoolArray, IntArray
+from eddyline.arrays import Bitmap, BoolArray, IntArray
+from eddyline.fabric.shared.clause_bits import ClauseBits, Words, compact
 from eddyline.fabric.shared.clause_slots import ClauseSlots
+from eddyline.fabric.shared.comparison_check import Step, TablesOf, make_steps
 from eddyline.fabric.shared.lineage import Lineage
 from eddyline.fabric.shared.query import Clause, SharedQuery
+from eddyline.fabric.shared.slots import Slots
 
-#: Words of a bitmap: an array of their numbers, or a slice where they are evenly spaced.
-Words = IntArray | slice
 #: Clauses, by their operators, that are checked before a predicate, or at the end (None).
 CheckSchedule = dict[str | None, frozenset[frozenset[str]]]
-LAYER_SETS_MAX = 64
+#: Sets of clauses that are checked at once. Each keeps its tables.
+CHECKS_MAX = 8
 
 
-class ClauseBits(NamedTuple):
-    """The bits of one clause.
+class ClauseWords(NamedTuple):
+    """Words of the bitmaps of clauses; the fields are those of `BitWords`."""
 
-    Parameters
-    ----------
-    query
-        The bit of its query.
-    single
-        Set where an alternative holds that is one column's values or a predicate; -1 if the clause
-        has terms only.
-    terms
-        One bit for each term.
-    operators
-        Names of the operators that it needs.
-
-    """
-
-    query: int
-    single: int
-    terms: tuple[int, ...]
-    operators: frozenset[str]
+    mixed: int = 0
+    singles: int = 0
+    terms: int = 0
 
 
 class ClauseLayer(NamedTuple):
-    """Clauses that are checked in one step: at most one of each query.
+    """Clauses with predicates that are checked in one step: at most one of each query.
 
     Parameters
     ----------
     queries
         Words of queries.
-    single, terms
+    bits
         For each of these words, where the bits are: the bits of a clause and of its query have the
-        same place in their words. `single` is None for clauses that have terms only.
+        same place in their words.
     others
         For each word of queries, the bits of queries without a clause here.
 
     """
 
     queries: Words
-    single: Words | None
-    terms: tuple[Words, ...]
+    bits: Words
     others: Bitmap
-
-    def fulfilled(self, lineage: Lineage) -> Bitmaps:
-        """Return, for the words of this layer, the queries whose clause holds, and all others."""
-        sources = [lineage.unrefuted[:, words] for words in self.terms]
-        if self.single is not None:
-            sources.append(lineage.fulfilled[:, self.single])
-        holds = sources[0] | self.others
-        for source in sources[1:]:
-            np.bitwise_or(holds, source, out=holds)
-        return holds
 
 
 def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
-    """Return the steps in which rows are checked against clauses.
+    """Return the steps in which rows are checked against clauses with predicates.
 
     About as many as a query has clauses, as the n-th clauses of the queries in a word have their
     bits in the same words.
@@ -91,36 +69,33 @@ def make_layers(clauses: Iterable[ClauseBits]) -> list[ClauseLayer]:
     Examples
     --------
     >>> [layer] = make_layers([ClauseBits(n, n, (), frozenset()) for n in (0, 2, 65)])
-    >>> layer.queries, layer.single, (~layer.others).tolist()
+    >>> layer.queries, layer.bits, (~layer.others).tolist()
     (slice(0, 2, 1), slice(0, 2, 1), [5, 2])
 
     """
-    masks: dict[tuple[int, ...], int] = {}  # by words: of the query, of `single`, of the terms
-    for query, single, terms, _ in clauses:
-        words = (query >> 6, single >> 6, *sorted(term >> 6 for term in terms))
-        masks[words] = masks.get(words, 0) | 1 << (query & 63)
-    layers: dict[tuple[bool, int, int], dict[tuple[int, ...], int]] = {}
-    depth: dict[tuple[bool, int, int], int] = {}
+    masks: dict[tuple[int, int], int] = {}  # by words: of the query, of the bit
+    for clause in clauses:
+        words = (clause.query >> 6, clause.single >> 6)
+        masks[words] = masks.get(words, 0) | 1 << (clause.query & 63)
+    layers: list[dict[tuple[int, int], int]] = []
+    depth: dict[int, int] = {}
     for words in sorted(masks):
-        kind = (words[1] < 0, len(words), words[0])
-        n = depth[kind] = depth.get(kind, -1) + 1
-        layers.setdefault((kind[0], kind[1], n), {})[words] = masks[words]
+        nth = depth[words[0]] = depth.get(words[0], -1) + 1
+        if nth == len(layers):
+            layers.append({})
+        layers[nth][words] = masks[words]
     made = []
-    for (has_terms_only, _, _), layer in layers.items():
-        columns = [_compact(np.array(words, dtype=np.int64)) for words in zip(*layer, strict=True)]
-        single_words = None if has_terms_only else columns[1]
-        others = ~np.array(list(layer.values()), dtype=np.uint64)
-        made.append(ClauseLayer(columns[0], single_words, tuple(columns[2:]), others))
+    for layer in layers:
+        queries, bits = (compact(np.array(words)) for words in zip(*layer, strict=True))
+        made.append(ClauseLayer(queries, bits, ~np.array(list(layer.values()), dtype=np.uint64)))
     return made
 
 
-def _compact(words: IntArray) -> Words:
-    """Return evenly spaced words as a slice, which is read without a copy."""
-    steps = np.diff(words)
-    step = int(steps[0]) if len(steps) else 1
-    if step < 1 or (steps != step).any():
-        return words
-    return slice(int(words[0]), int(words[-1]) + 1, step)
+class _Check(NamedTuple):
+    """What checks some clauses: those with predicates, and the others."""
+
+    layers: list[ClauseLayer]
+    steps: list[Step]
 
 
 class ClauseTable:
@@ -130,17 +105,17 @@ class ClauseTable:
     --------
     >>> table = ClauseTable()
     >>> table.add({5: SharedQuery(1, clauses=(Clause(needs=("f", "g")),))})
-    >>> table.of(5)[0].single, table.words, list(table.schedule(["f", "g", "h"], {"h"}))
+    >>> table.of(5)[0].single, table.words.mixed, list(table.schedule(["f", "g", "h"], {"h"}))
     (5, 1, ['h', None])
 
     """
 
     def __init__(self) -> None:
-        #: Number of words of a bitmap of clauses, and of terms.
-        self.words, self.term_words = 1, 0
+        #: Number of words of the bitmaps.
+        self.words = ClauseWords()
         self._bits: dict[int, tuple[ClauseBits, ...]] = {}
-        self._single_slots, self._term_slots = ClauseSlots(), ClauseSlots()
-        self._layers: dict[frozenset[frozenset[str]], list[ClauseLayer]] = {}
+        self._mixed_slots, self._single_slots, self._term_slots = ClauseSlots(), Slots(), Slots()
+        self._checks: dict[frozenset[frozenset[str]], _Check] = {}
         self._open: dict[str, list[ClauseLayer]] = {}
         self._signatures: dict[frozenset[str], int] = {}
 
@@ -159,27 +134,25 @@ class ClauseTable:
         if not with_clauses:
             return
         for slot, query in with_clauses.items():
-            for nth in range(sum(_has_single(clause) for clause in query.clauses)):
-                self._single_slots.expect(slot, nth)
-            for nth in range(sum(len(clause.terms) for clause in query.clauses)):
-                self._term_slots.expect(slot, nth)
-        self._single_slots.make_words()
-        self._term_slots.make_words()
+            for nth in range(sum(bool(clause.needs) for clause in query.clauses)):
+                self._mixed_slots.expect(slot, nth)
+        self._mixed_slots.make_words()
         for slot, query in with_clauses.items():
             self._bits[slot] = tuple(self._take(slot, query.clauses))
             for clause in self._bits[slot]:
                 self._signatures[clause.operators] = self._signatures.get(clause.operators, 0) + 1
-        self._forget_layers()
-        if self._single_slots.words > self.words:
-            self.words = max(self._single_slots.words, self.words * 5 // 4)
-        if self._term_slots.words > self.term_words:
-            self.term_words = max(self._term_slots.words, self.term_words * 5 // 4)
+        self._forget_checks()
+        singles, terms = (-(-slots.width // 64) for slots in (self._single_slots, self._term_slots))
+        needed = (self._mixed_slots.words, singles, terms)
+        self.words = ClauseWords(*map(_with_room, self.words, needed))
 
     def remove(self, query_slot: int) -> Sequence[ClauseBits]:
         """Take back the bits of a query; return what they were."""
         removed = self._bits.pop(query_slot, ())
         for clause in removed:
-            if clause.single >= 0:
+            if clause.has_predicates:
+                self._mixed_slots.give_back(clause.single)
+            elif clause.single >= 0:
                 self._single_slots.give_back(clause.single)
             for term in clause.terms:
                 self._term_slots.give_back(term)
@@ -187,22 +160,22 @@ class ClauseTable:
             if not self._signatures[clause.operators]:
                 del self._signatures[clause.operators]
         if removed:
-            self._forget_layers()
+            self._forget_checks()
         return removed
 
     def _take(self, slot: int, clauses: Sequence[Clause]) -> Iterable[ClauseBits]:
-        singles, terms = iter(_single_places(clauses)), iter(_term_places(clauses))
+        mixed = itertools.count()
         for clause in clauses:
             single = -1
-            if _has_single(clause):
-                single = self._single_slots.take(slot, next(singles), is_expected=True)
-            term_slots = tuple(
-                self._term_slots.take(slot, next(terms), is_expected=True) for _ in clause.terms
-            )
-            yield ClauseBits(slot, single, term_slots, frozenset(clause.operators))
+            if clause.needs:
+                single = self._mixed_slots.take(slot, next(mixed), is_expected=True)
+            elif clause.accepts or not clause.terms:
+                single = self._single_slots.take()
+            terms = _ascending(clause.terms, self._term_slots)
+            yield ClauseBits(slot, single, terms, frozenset(clause.operators), bool(clause.needs))
 
-    def _forget_layers(self) -> None:
-        self._layers, self._open = {}, {}
+    def _forget_checks(self) -> None:
+        self._checks, self._open = {}, {}
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -231,7 +204,12 @@ class ClauseTable:
                 last = {names: at for names, at in last.items() if names not in due}
         return {**scheduled, None: frozenset(last)}
 
-    def reject_unfulfilled(self, lineage: Lineage, due: frozenset[frozenset[str]]) -> None:
+    def reject_unfulfilled(
+        self,
+        lineage: Lineage,
+        due: frozenset[frozenset[str]],
+        tables: Callable[[], TablesOf],
+    ) -> None:
         """Reject rows for queries that have a clause of which no alternative holds.
 
         Parameters
@@ -240,16 +218,29 @@ class ClauseTable:
             The rows.
         due
             The clauses to check, by their operators, all of which are done.
+        tables
+            Returns what makes the tables of the columns; called after queries have changed.
 
         """
-        layers = self._layers.get(due)
-        if layers is None:
-            if len(self._layers) >= LAYER_SETS_MAX:
-                self._layers = {}
-            checked = (c for own in self._bits.values() for c in own if c.operators in due)
-            layers = self._layers[due] = make_layers(checked)
-        for layer in layers:
-            lineage.interested[:, layer.queries] &= layer.fulfilled(lineage)
+        if not due:
+            return
+        check = self._checks.get(due)
+        if check is None:
+            if len(self._checks) >= CHECKS_MAX:
+                self._checks = {}
+            checked = [c for own in self._bits.values() for c in own if c.operators in due]
+            layers = make_layers(clause for clause in checked if clause.has_predicates)
+            compared = [clause for clause in checked if not clause.has_predicates]
+            # Where the n-th clauses of queries compare the same columns, fewer tables are read.
+            rank = {names: n for n, names in enumerate(sorted(due, key=sorted))}
+            compared.sort(key=lambda clause: (clause.query, rank[clause.operators]))
+            steps = make_steps(compared, tables()) if compared else []
+            check = self._checks[due] = _Check(layers, steps)
+        for layer in check.layers:
+            holds = lineage.fulfilled[:, layer.bits] | layer.others
+            lineage.interested[:, layer.queries] &= holds
+        for step in check.steps:
+            step.reject(lineage)
 
     def undecided(self, lineage: Lineage, positions: IntArray, predicate: str) -> BoolArray:
         """Return which rows interest a query with a clause that only a predicate may fulfil yet."""
@@ -258,41 +249,29 @@ class ClauseTable:
             self._open[predicate] = make_layers(clauses)
         undecided: BoolArray = np.zeros(len(positions), dtype=bool)
         for layer in self._open[predicate]:
-            assert layer.single is not None, "clauses with predicates have no terms"
-            holds = lineage.fulfilled[:, layer.single][positions] | layer.others
+            holds = lineage.fulfilled[:, layer.bits][positions] | layer.others
             undecided |= (lineage.interested[:, layer.queries][positions] & ~holds).any(axis=1)
         return undecided
 
 
-def _has_single(clause: Clause) -> bool:
-    """Whether a clause has a bit that its alternatives set; one without alternatives has."""
-    return bool(clause.accepts or clause.needs or not clause.terms)
+def _with_room(words: int, needed: int) -> int:
+    """Return the words of a bitmap; a quarter more than before if there were too few."""
+    return words if needed <= words else max(needed, words * 5 // 4)
 
 
-def _single_places(clauses: Sequence[Clause]) -> list[int]:
-    """Return which single bit of its query each clause that has one gets."""
-    return _places([clause.operators for clause in clauses if _has_single(clause)])
+def _ascending(columns: Sequence[Iterable[str]], slots: Slots) -> tuple[int, ...]:
+    """Return a slot for each term; slots ascend as the columns of the terms do.
 
-
-def _term_places(clauses: Sequence[Clause]) -> list[int]:
-    """Return which bit of its query each term gets."""
-    return _places([set(term) for clause in clauses for term in clause.terms])
-
-
-def _places(operators: Sequence[set[str]]) -> list[int]:
-    """Return the place of each clause, or term, when they are sorted by their operators.
-
-    Queries have the same operators at the same places more often then, and an operator reads and
-    writes only the words between the first and the last that it is used in.
+    The n-th terms of different queries then compare the same columns more often, and fewer columns
+    have to be read for them.
 
     Examples
     --------
-    >>> _places([{"b", "c"}, {"a", "d"}, {"c"}])
-    [1, 0, 2]
+    >>> _ascending(["bc", "ad", "c"], Slots())
+    (1, 0, 2)
 
     """
-    ordered = sorted(range(len(operators)), key=lambda n: sorted(operators[n]))
-    places = [0] * len(ordered)
-    for place, n in enumerate(ordered):
-        places[n] = place
-    return places
+    free = iter(sorted(slots.take() for _ in columns))
+    ordered = sorted(range(len(columns)), key=lambda n: sorted(columns[n]))
+    slot_of = {n: next(free) for n in ordered}
+    return tuple(slot_of[n] for n in range(len(columns)))

@@ -20,6 +20,7 @@ import numpy as np
 
 from eddyline.arrays import IntArray
 from eddyline.errors import describe_error
+from eddyline.fabric.shared.clause_bits import BitWords
 from eddyline.fabric.shared.clauses import CheckSchedule
 from eddyline.fabric.shared.learnt import LearntOperator
 from eddyline.fabric.shared.lineage import Lineage
@@ -118,7 +119,7 @@ class SharedEddy:
         """
         self._queries.add(queries)
         clauses = self._queries.clauses
-        self._operators.widen(self._queries.words, clauses.words, clauses.term_words)
+        self._operators.widen(BitWords(self._queries.words, *clauses.words))
         self._operators.add(queries, clauses)
         self._renew_order()
 
@@ -161,11 +162,9 @@ class SharedEddy:
     def _row_words(self) -> int:
         """Return how many words of the cache a row takes.
 
-        A visit reads and writes part of the bits of clauses: they count half. Smaller chunks would
-        cost more, as each visit of a chunk has a fixed cost.
+        A visit reads and writes part of the bits of clauses: they count half.
         """
-        clauses = self._queries.clauses
-        return self._queries.words + ((clauses.words + clauses.term_words) // 2 if clauses else 0)
+        return self._queries.words + self._queries.clauses.words.mixed // 2
 
     def route(self, batch: Batch, rows: IntArray) -> Lineage:
         """Send a chunk from operator to operator until its interested queries are complete."""
@@ -175,7 +174,7 @@ class SharedEddy:
             for visit_filter in self._visit_filters:
                 visit_filter.check_again()
         clauses, checks = queries.clauses, dict(self._checks(order))
-        lineage = Lineage.start(rows, queries.active, clauses.words, clauses.term_words)
+        lineage = Lineage.start(rows, queries.active, clauses.words.mixed)
         seen = np.zeros(len(operators), dtype=np.int64)
         passed = np.zeros(len(operators), dtype=np.int64)
         incomplete_after = self._operators.incomplete_after(order)
@@ -184,7 +183,9 @@ class SharedEddy:
             operator, visit_filter = operators[number], self._visit_filters[number]
             is_evidence = visit_filter.is_checking
             if operator.name in checks:
-                clauses.reject_unfulfilled(lineage, checks.pop(operator.name))
+                clauses.reject_unfulfilled(
+                    lineage, checks.pop(operator.name), self._operators.tables
+                )
             visitors = self._visitors(number, operator, on_the_way, lineage)
             if len(visitors):
                 began = time.perf_counter()
@@ -211,7 +212,7 @@ class SharedEddy:
             if not len(on_the_way):
                 break
         for due in checks.values():  # those of predicates too that no row had to visit
-            clauses.reject_unfulfilled(lineage, due)
+            clauses.reject_unfulfilled(lineage, due, self._operators.tables)
         self.rows += len(rows)
         self._learner.learn(batch, lineage, operators, seen, passed)
         return lineage

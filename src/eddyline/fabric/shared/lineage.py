@@ -18,12 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
 from eddyline.operators import Operator
-from eddyline.operators.bitmaps import ALL
+
+
+class Compared(NamedTuple):
+    """Comparisons of one column in clauses: alternatives by themselves, or within terms."""
+
+    column: str
+    is_term: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,11 @@ class Lineage:
     interested
         For each row, a bitmap of the queries that no operator has rejected the row for.
     fulfilled
-        For each row, a bitmap of the clauses of which an alternative was found to hold.
-    unrefuted
-        For each row, a bitmap of the terms (see `Clause`) of which no comparison failed so far.
+        For each row, a bitmap of the clauses with predicates of which an alternative was found to
+        hold.
+    regions
+        For the columns that other clauses compare, the region of each row's value. Clauses are
+        checked by it when all of their columns are done.
     done
         Bitmap of the operators that the chunk has been routed to, as an integer: bit n is the
         n-th operator of the eddy.
@@ -81,21 +90,28 @@ class Lineage:
     rows: IntArray
     interested: Bitmaps
     fulfilled: Bitmaps
-    unrefuted: Bitmaps
+    regions: dict[Compared, IntArray] = field(default_factory=dict)
     done: int = 0
     errors: list[HeldError] = field(default_factory=list)
 
     @classmethod
-    def start(
-        cls, rows: IntArray, queries: Bitmap, clause_words: int, term_words: int = 0
-    ) -> Lineage:
+    def start(cls, rows: IntArray, queries: Bitmap, clause_words: int) -> Lineage:
         """Return the lineage of rows that have visited nothing and interest the given queries."""
         return cls(
             rows,
             np.repeat(queries[None], len(rows), axis=0),
             np.zeros((len(rows), clause_words), dtype=np.uint64),
-            np.full((len(rows), term_words), ALL, dtype=np.uint64),
         )
+
+    def regions_of(self, compared: Compared) -> IntArray:
+        """Return the regions of a column, to be written too; those of rows that no visit saw are 0.
+
+        These interest no query that compares the column, so it does not matter which they are.
+        """
+        regions = self.regions.get(compared)
+        if regions is None:
+            regions = self.regions[compared] = np.zeros(len(self.rows), dtype=np.int64)
+        return regions
 
     def ready(self, order: Sequence[int]) -> Iterator[int]:
         """Yield the operators that are ready, in the given order.

@@ -12,11 +12,13 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from eddyline.arrays import Bitmap
-from eddyline.fabric.shared.clauses import ClauseBits, ClauseTable
+from eddyline.fabric.shared.clause_bits import BitWords, ClauseBits
+from eddyline.fabric.shared.clauses import ClauseTable
+from eddyline.fabric.shared.lineage import Compared
 from eddyline.fabric.shared.operators import (
+    ColumnValues,
     SharedGroupedFilter,
     SharedOperator,
     SharedPredicate,
@@ -25,18 +27,7 @@ from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators import Operator
 from eddyline.operators.bitmaps import bit
 from eddyline.operators.domain import Domain
-from eddyline.operators.value_set import ValueSet
-
-#: Values by column and bit.
-_Values = dict[str, dict[int, ValueSet]]
-
-
-class _Words(NamedTuple):
-    """Words of the bitmaps of queries, clauses and terms."""
-
-    queries: int
-    clauses: int
-    terms: int
+from eddyline.operators.region_tables import RegionTables
 
 
 class OperatorTable:
@@ -55,7 +46,7 @@ class OperatorTable:
     def __init__(self, domains: Mapping[str, Domain]) -> None:
         self._domains = dict(domains)
         self._operators: dict[str, SharedOperator] = {}
-        self._words = _Words(1, 1, 0)
+        self._words = BitWords()
 
     def __len__(self) -> int:
         return len(self._operators)
@@ -76,29 +67,27 @@ class OperatorTable:
             The bits of their clauses.
 
         """
-        required: _Values = {}
-        alternatives: _Values = {}
-        terms: _Values = {}
+        added: dict[str, ColumnValues] = {}
         for slot, query in queries.items():
             for column, values in query.accepts.items():
-                required.setdefault(column, {})[slot] = values
+                added.setdefault(column, ColumnValues()).required[slot] = values
             for key in query.needs:
                 self._predicate(key).require(slot)
             for clause, bits in zip(query.clauses, clauses.of(slot), strict=True):
                 for column, values in clause.accepts.items():
-                    alternatives.setdefault(column, {})[bits.single] = values
+                    own = added.setdefault(column, ColumnValues())
+                    (own.mixed if bits.has_predicates else own.singles)[bits.single] = values
                 for term, term_slot in zip(clause.terms, bits.terms, strict=True):
                     for column, values in term.items():
-                        terms.setdefault(column, {})[term_slot] = values
+                        added.setdefault(column, ColumnValues()).terms[term_slot] = values
                 for column in clause.columns:
                     self._grouped_filter(column).use(slot)
                 for key in clause.needs:
                     self._predicate(key).offer(slot, bits.single)
             for column in query.accepts:
                 self._grouped_filter(column).use(slot)
-        for column in {**required, **alternatives, **terms}:
-            kinds = (required.get(column, {}), alternatives.get(column, {}), terms.get(column, {}))
-            self._grouped_filter(column).add(*kinds)
+        for column, own in added.items():
+            self._grouped_filter(column).add(own)
 
     def remove(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove the predicates of a query, and operators that no query uses any more."""
@@ -107,13 +96,12 @@ class OperatorTable:
             if not operator.users.any():
                 del self._operators[operator.name]
 
-    def widen(self, words: int, clause_words: int, term_words: int) -> None:
-        """Make room for more queries, clauses and terms, given as words of their bitmaps."""
-        widened = _Words(words, clause_words, term_words)
-        if widened != self._words:
-            self._words = widened
+    def widen(self, words: BitWords) -> None:
+        """Make room for more queries, clauses and terms."""
+        if words != self._words:
+            self._words = words
             for operator in self._operators.values():
-                operator.widen(*widened)
+                operator.widen(words)
 
     def bind(self, columns: Mapping[str, int], predicates: Mapping[str, Operator]) -> None:
         """Set positions of columns in the batches to come, and the operators of predicates."""
@@ -122,6 +110,16 @@ class OperatorTable:
                 operator.bind(columns[key])
             elif isinstance(operator, SharedPredicate):
                 operator.bind(predicates[key])
+
+    def tables(self) -> dict[Compared, RegionTables]:
+        """Return what makes the tables that clauses are checked by; valid until a change."""
+        return {
+            compared: group.tables()
+            for operator in self._operators.values()
+            if isinstance(operator, SharedGroupedFilter)
+            for compared, group in operator.checked.items()
+            if len(group)
+        }
 
     # --- completion masks --------------------------------------------------------------------
 
@@ -156,7 +154,7 @@ class OperatorTable:
         operator = self._operators.get(column)
         if operator is None:
             domain = self._domains[column]
-            operator = SharedGroupedFilter(column, domain, *self._words)
+            operator = SharedGroupedFilter(column, domain, self._words)
             self._operators[column] = operator
         assert isinstance(operator, SharedGroupedFilter)
         return operator
@@ -164,7 +162,7 @@ class OperatorTable:
     def _predicate(self, key: str) -> SharedPredicate:
         operator = self._operators.get(key)
         if operator is None:
-            operator = SharedPredicate(key, *self._words[:2])
+            operator = SharedPredicate(key, self._words)
             self._operators[key] = operator
         assert isinstance(operator, SharedPredicate)
         return operator

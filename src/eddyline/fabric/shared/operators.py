@@ -12,23 +12,20 @@ Madden et al., Continuously Adaptive Continuous Queries over Streams, SIGMOD 200
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from eddyline.arrays import Bitmap, IntArray
 from eddyline.fabric.held_errors import judge_in_parts
-from eddyline.fabric.shared.clauses import ClauseBits
-from eddyline.fabric.shared.lineage import HeldError, Lineage
+from eddyline.fabric.shared.clause_bits import BitWords, ClauseBits
+from eddyline.fabric.shared.lineage import Compared, HeldError, Lineage
 from eddyline.operators import Batch, Operator
 from eddyline.operators.bitmaps import bit, widen
 from eddyline.operators.domain import Domain
 from eddyline.operators.grouped_filter import GroupedFilter
 from eddyline.operators.value_set import ValueSet
-
-# A query may have many clauses or terms. Their bitmaps are as many times wider, and few of their
-# bits switch at a bound: time is worth more memory there.
-CLAUSE_DENSITY = 4.0
 
 
 class SharedOperator(abc.ABC):
@@ -67,29 +64,59 @@ class SharedOperator(abc.ABC):
         """Judge the rows at these positions of the lineage, and mark it."""
 
     @abc.abstractmethod
-    def widen(self, words: int, clause_words: int, term_words: int) -> None:
-        """Make room for more queries, clauses and terms, given as words of their bitmaps."""
+    def widen(self, words: BitWords) -> None:
+        """Make room for more queries, clauses and terms."""
+
+
+@dataclass
+class ColumnValues:
+    """Values of one column that are added to an operator.
+
+    Parameters
+    ----------
+    required
+        By the bit of a query: its rows have such a value.
+    mixed
+        By the bit of a clause with predicates: such a value fulfils it.
+    singles
+        By the bit of another clause: such a value fulfils it.
+    terms
+        By the bit of a term: another value refutes it.
+
+    """
+
+    required: dict[int, ValueSet] = field(default_factory=dict)
+    mixed: dict[int, ValueSet] = field(default_factory=dict)
+    singles: dict[int, ValueSet] = field(default_factory=dict)
+    terms: dict[int, ValueSet] = field(default_factory=dict)
 
 
 class SharedGroupedFilter(SharedOperator):
     """All comparisons of one column with constants, of all queries.
 
-    Three grouped filters: one rejects queries, one fulfils clauses, one refutes terms of clauses.
+    Grouped filters: one rejects queries, one fulfils clauses with predicates, and two, for single
+    alternatives and for terms, serve the check of the other clauses.
     """
 
-    def __init__(
-        self, name: str, domain: Domain, words: int, clause_words: int, term_words: int
-    ) -> None:
-        super().__init__(name, words)
+    def __init__(self, name: str, domain: Domain, words: BitWords) -> None:
+        super().__init__(name, words.queries)
         self._column = -1
-        self._required = GroupedFilter(domain, True, words)
-        self._alternatives = GroupedFilter(domain, False, clause_words, CLAUSE_DENSITY)
-        self._terms = GroupedFilter(domain, True, term_words, CLAUSE_DENSITY)
+        self._required = GroupedFilter(domain, True, words.queries)
+        self._mixed = GroupedFilter(domain, False, words.mixed)
+        #: By what is compared: the comparisons in clauses without predicates.
+        self.checked = {
+            Compared(name, False): GroupedFilter(domain, False, words.singles),
+            Compared(name, True): GroupedFilter(domain, True, words.terms),
+        }
 
     @property
     def predicates(self) -> int:
         """Number of predicates that a visit applies to a row."""
-        return len(self._required) + len(self._alternatives) + len(self._terms)
+        return sum(map(len, self._groups))
+
+    @property
+    def _groups(self) -> list[GroupedFilter]:
+        return [self._required, self._mixed, *self.checked.values()]
 
     def bind(self, column: int) -> None:
         """Set the position of the column in the batches to come."""
@@ -99,49 +126,31 @@ class SharedGroupedFilter(SharedOperator):
         """Note that a query compares this column."""
         _set(self.users, slot)
 
-    def add(
-        self,
-        required: Mapping[int, ValueSet],
-        alternatives: Mapping[int, ValueSet],
-        terms: Mapping[int, ValueSet],
-    ) -> None:
-        """Add values of this column.
-
-        Parameters
-        ----------
-        required
-            By the bit of a query: its rows have such a value.
-        alternatives
-            By the bit of a clause: such a value fulfils it.
-        terms
-            By the bit of a term: another value refutes it.
-
-        """
-        for group, values_by_slot in (
-            (self._required, required),
-            (self._alternatives, alternatives),
-            (self._terms, terms),
-        ):
+    def add(self, values: ColumnValues) -> None:
+        """Add values of this column."""
+        kinds = (values.required, values.mixed, values.singles, values.terms)
+        for group, values_by_slot in zip(self._groups, kinds, strict=True):
             if values_by_slot and not len(group):  # faster than one by one
                 group.load(values_by_slot)
                 continue
-            for slot, values in values_by_slot.items():
-                group.add(slot, values)
+            for slot, own in values_by_slot.items():
+                group.add(slot, own)
 
     def forget(self, slot: int, clauses: Sequence[ClauseBits]) -> None:
         """Remove all predicates of a query."""
-        if slot in self._required:
-            self._required.remove(slot)
+        required, mixed, singles, terms = self._groups
+        removed = [(required, slot)]
         for clause in clauses:
-            if clause.single >= 0 and clause.single in self._alternatives:
-                self._alternatives.remove(clause.single)
-            for term in clause.terms:
-                if term in self._terms:
-                    self._terms.remove(term)
+            if clause.single >= 0:
+                removed.append((mixed if clause.has_predicates else singles, clause.single))
+            removed += [(terms, term) for term in clause.terms]
+        for group, own in removed:
+            if own in group:
+                group.remove(own)
         _clear(self.users, slot)
 
     def visit(self, batch: Batch, lineage: Lineage, positions: IntArray) -> None:
-        """Find the region of each value and apply the region's bitmaps."""
+        """Find the region of each value; apply its bitmaps, or note it for the check of clauses."""
         whole = len(positions) == len(lineage.rows)
         rows = lineage.rows if whole else lineage.rows[positions]
         contiguous = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
@@ -152,8 +161,7 @@ class SharedGroupedFilter(SharedOperator):
         )
         for group, bitmaps, combine in (
             (self._required, lineage.interested, np.bitwise_and),
-            (self._alternatives, lineage.fulfilled, np.bitwise_or),
-            (self._terms, lineage.unrefuted, np.bitwise_and),
+            (self._mixed, lineage.fulfilled, np.bitwise_or),
         ):
             if not group.span.stop:  # no query has such a predicate
                 continue
@@ -162,26 +170,26 @@ class SharedGroupedFilter(SharedOperator):
                 combine(own, accepting, out=own)
             else:
                 own[positions] = combine(own[positions], accepting)
+        for compared, group in self.checked.items():
+            if group.span.stop:
+                lineage.regions_of(compared)[positions] = group.regions(values)
 
-    def widen(self, words: int, clause_words: int, term_words: int) -> None:
+    def widen(self, words: BitWords) -> None:
         """Make room for more queries, clauses and terms."""
-        self.users = widen(self.users, words)
-        if words > self._required.words:
-            self._required.widen(words)
-        if clause_words > self._alternatives.words:
-            self._alternatives.widen(clause_words)
-        if term_words > self._terms.words:
-            self._terms.widen(term_words)
+        self.users = widen(self.users, words.queries)
+        for group, own_words in zip(self._groups, words, strict=True):
+            if own_words > group.words:
+                group.widen(own_words)
 
 
 class SharedPredicate(SharedOperator):
     """A predicate that is evaluated once a row, however many queries have it."""
 
-    def __init__(self, name: str, words: int, clause_words: int) -> None:
-        super().__init__(name, words)
+    def __init__(self, name: str, words: BitWords) -> None:
+        super().__init__(name, words.queries)
         self._operator: Operator | None = None
-        self._requiring: Bitmap = np.zeros(words, dtype=np.uint64)
-        self._fulfilling: Bitmap = np.zeros(clause_words, dtype=np.uint64)
+        self._requiring: Bitmap = np.zeros(words.queries, dtype=np.uint64)
+        self._fulfilling: Bitmap = np.zeros(words.mixed, dtype=np.uint64)
 
     @property
     def is_predicate(self) -> bool:
@@ -221,7 +229,7 @@ class SharedPredicate(SharedOperator):
         """Remove a query."""
         _clear(self._requiring, slot)
         for clause in clauses:
-            if clause.single >= 0:
+            if clause.has_predicates:
                 _clear(self._fulfilling, clause.single)
         _clear(self.users, slot)
 
@@ -236,11 +244,11 @@ class SharedPredicate(SharedOperator):
         lineage.interested[positions[~outcome.passed]] &= ~self._requiring
         lineage.fulfilled[positions[outcome.passed]] |= self._fulfilling
 
-    def widen(self, words: int, clause_words: int, term_words: int) -> None:
-        """Make room for more queries, clauses and terms."""
-        self.users = widen(self.users, words)
-        self._requiring = widen(self._requiring, words)
-        self._fulfilling = widen(self._fulfilling, clause_words)
+    def widen(self, words: BitWords) -> None:
+        """Make room for more queries and clauses."""
+        self.users = widen(self.users, words.queries)
+        self._requiring = widen(self._requiring, words.queries)
+        self._fulfilling = widen(self._fulfilling, words.mixed)
 
 
 def _set(bitmap: Bitmap, slot: int) -> None:

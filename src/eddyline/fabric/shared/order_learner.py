@@ -170,10 +170,9 @@ class OrderLearner:
         drops = np.zeros((len(picked), len(operators)), dtype=bool)
         if not len(picked):
             return drops
-        clause_words, term_words = lineage.fulfilled.shape[1], lineage.unrefuted.shape[1]
         for number, operator in enumerate(operators):
             users = operator.users
-            fresh = Lineage.start(lineage.rows[picked], users, clause_words, term_words)
+            fresh = Lineage.start(lineage.rows[picked], users, lineage.fulfilled.shape[1])
             operator.visit(batch, fresh, np.arange(len(picked)))
             drops[:, number] = ~fresh.interested.any(axis=1) & ~fresh.fulfilled.any(axis=1)
         return drops[drops.any(axis=1)]

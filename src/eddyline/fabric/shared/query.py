@@ -28,6 +28,10 @@ class Clause:
     needs: tuple[str, ...] = ()
     terms: tuple[Mapping[str, ValueSet], ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.needs and self.terms:
+            raise ValueError("a clause has terms or shared predicates, not both")
+
     @property
     def columns(self) -> set[str]:
         """Columns that it compares with constants."""

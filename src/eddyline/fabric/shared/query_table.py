@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eddyline.arrays import Bitmap, Bitmaps, IntArray
-from eddyline.fabric.shared.clauses import ClauseBits, ClauseTable
+from eddyline.fabric.shared.clause_bits import ClauseBits
+from eddyline.fabric.shared.clauses import ClauseTable
 from eddyline.fabric.shared.query import SharedQuery
 from eddyline.operators.bitmaps import ColumnCounter, bit, bitmap_of, widen, words_for
 

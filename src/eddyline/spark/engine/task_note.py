@@ -1,19 +1,23 @@
 """What a task reports to the driver: matches counted, failures, work done.
 
 A note travels through the side channel as JSON, with a version: driver and workers may have
-different releases of this package installed.
+different releases of this package installed. Counts are packed: as JSON, those of 10,000 queries
+took a worker longer than routing 4,096 rows for queries that are joined by AND.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from eddyline.errors import EngineError
 from eddyline.fabric.shared.learnt import LearntOperator
 
-VERSION = 2
+VERSION = 3
 
 
 class OperatorWork(NamedTuple):
@@ -149,7 +153,7 @@ class TaskNote:
         """Return plain values that fit into JSON."""
         return {
             "version": VERSION,
-            "counts": {str(number): count for number, count in self.counts.items()},
+            "counts": _packed(self.counts),
             "failures": {str(number): error for number, error in self.failures.items()},
             "eddy": self.eddy.to_dict(),
             "busy_s": self.busy_s,
@@ -164,8 +168,34 @@ class TaskNote:
                 f"{VERSION}; install the same release of eddyline everywhere"
             )
         return cls(
-            {int(number): count for number, count in plain["counts"].items()},
+            _unpacked(plain["counts"]),
             {int(number): error for number, error in plain["failures"].items()},
             EddyCounts.from_dict(plain["eddy"]),
             plain["busy_s"],
         )
+
+
+def _packed(counts: Mapping[int, int]) -> list[str]:
+    """Return the numbers of queries and their counts, each as the text of an array.
+
+    Examples
+    --------
+    >>> _packed({7: 2, 8: 4})
+    ['BwAAAAgAAAA=', 'AgAAAAQAAAA=']
+    >>> _unpacked(_packed({7: 2, 8: 1 << 40}))
+    {7: 2, 8: 1099511627776}
+
+    """
+    numbers = np.fromiter(counts.keys(), np.dtype("<i4"), len(counts))
+    values = np.fromiter(counts.values(), np.dtype("<u8"), len(counts))
+    if values.max(initial=0) < 1 << 32:
+        values = values.astype("<u4")
+    return [base64.b64encode(array.tobytes()).decode() for array in (numbers, values)]
+
+
+def _unpacked(packed: Sequence[str]) -> dict[int, int]:
+    """Return the counts that `_packed` got; the length of the second array shows its type."""
+    raw_numbers, raw_values = map(base64.b64decode, packed)
+    kind = "<u4" if len(raw_values) == len(raw_numbers) else "<u8"
+    numbers, values = np.frombuffer(raw_numbers, "<i4"), np.frombuffer(raw_values, kind)
+    return dict(zip(numbers.tolist(), values.tolist(), strict=True))

@@ -237,9 +237,13 @@ def test_a_query_keeps_its_first_error() -> None:
 def test_bits_of_clauses_are_used_again() -> None:
     eddy = SharedEddy(DOMAINS, seed=0)
     for number in range(100):
-        eddy.add({0: SharedQuery(number, clauses=(Clause(above(b=5, c=5)),))})
-        eddy.drop([0])
-    eddy.bind(PLACES, {})
+        terms = (above(a=5, b=5), above(b=6, c=5))
+        clauses = (Clause(above(b=5), ("odd",)), Clause(above(b=5, c=5)), Clause(terms=terms))
+        eddy.add({0: SharedQuery(number, clauses=clauses)})
+        if number < 99:
+            eddy.drop([0])
+    assert eddy._queries.clauses.words == (1, 1, 1)
+    eddy.bind(PLACES, {"odd": odd_sum([])})
     lineage = eddy.route(make_batch(np.random.default_rng(0), 1), np.arange(1))
     assert lineage.fulfilled.shape == (1, 1)
 
@@ -247,7 +251,8 @@ def test_bits_of_clauses_are_used_again() -> None:
 def test_an_operator_counts_the_predicates_that_a_visit_applies() -> None:
     clauses = (
         Clause(above(a=5, b=5)),
-        Clause(above(c=5), ("odd",), terms=(above(a=1, b=2), above(a=3, c=4))),
+        Clause(above(c=5), ("odd",)),
+        Clause(terms=(above(a=1, b=2), above(a=3, c=4))),
     )
     eddy = SharedEddy(DOMAINS, seed=0)
     eddy.add({0: SharedQuery(1, above(a=1), clauses=clauses), 1: SharedQuery(2, needs=("odd",))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import pathlib
 from collections.abc import Iterator
@@ -286,16 +287,25 @@ def test_queries_of_templates_have_the_results_that_spark_has(spark, filled):
     run.stop()
     assert [(query.sql, query.error) for query in filled.queries() if query.error] == []
     spark.createDataFrame(ROWS, SCHEMA).createOrReplaceTempView("events")
-    spark.udf.register("is_even", is_even, "boolean")
-    spark.udf.register("size_of", size_of, "int")
     matched = 0
-    for text in texts:
-        mine, theirs = filled.results(text), spark.sql(text)
-        assert mine.columns == theirs.columns
-        rows = as_counter(theirs)
-        assert as_counter(mine) == rows, text
-        matched += 0 < rows.total() < len(ROWS)
+    with registered(spark, {"is_even": (is_even, "boolean"), "size_of": (size_of, "int")}):
+        for text in texts:
+            mine, theirs = filled.results(text), spark.sql(text)
+            assert mine.columns == theirs.columns
+            rows = as_counter(theirs)
+            assert as_counter(mine) == rows, text
+            matched += 0 < rows.total() < len(ROWS)
     assert matched > len(texts) / 2
+
+
+@contextlib.contextmanager
+def registered(spark, functions):
+    """Let Spark know functions for a while; other tests share the session."""
+    for name, (function, returns) in functions.items():
+        spark.udf.register(name, function, returns)
+    yield
+    for name in functions:
+        spark.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
 def test_what_cannot_be_stored_is_refused_however_often_it_was_counted(spark, tmp_path):

@@ -21,6 +21,7 @@ from eddyline.bench import mesh_classes, mesh_searches
 from eddyline.bench.eddy import TupleEddy
 from eddyline.bench.harness import Bench, ratio
 from eddyline.bench.mesh_data import OPERATORS, Data, skewed, uniform
+from eddyline.bench.mesh_dependent import dependent
 from eddyline.bench.mesh_routing import (
     ARROW_ROWS,
     BATCH_ROWS,
@@ -70,6 +71,7 @@ def run(bench: Bench) -> None:
             "uniform": lambda: _output_rate(bench, uniform_rows, "uniform"),
             "overhead": lambda: _overhead(bench, skewed(rng, 2 * rows)),
             "columns": lambda: mesh_classes.by_two_columns(bench),
+            "dependent": lambda: dependent(bench),
             "optimum": lambda: mesh_searches.against_optimum(bench),
             "training": lambda: mesh_searches.training_set_size(bench),
             "starts": lambda: mesh_searches.start_solutions(bench),

@@ -151,3 +151,11 @@ def test_results_are_compared_after_the_same_evaluations() -> None:
         ("results after 50% of the work, mesh / eddy, batches of 100", pytest.approx(1.0)),
     ]
     assert bench.results[3].baseline.startswith("5 results")
+
+
+def test_learning_an_order_costs_little_where_classes_cannot_pay() -> None:
+    results = results_of("dependent")
+    assert len(results) == 5 * 3 * 3
+    for metric, result in results.items():
+        at_least = 0.9 if metric.startswith("classes") else 1.0
+        assert at_least < result.value < 1.1, metric

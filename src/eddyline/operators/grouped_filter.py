@@ -9,7 +9,7 @@ same to apply such a list as to copy a bitmap: memory grows with the number of b
 
 The property everything rests on: the bitmap of region r is that of the nearest checkpoint, before
 or behind it, with the bits of all bounds in between switched. To switch a bit is to add a mask to
-its word, or to subtract it: NumPy adds at many places 20 times faster than it applies XOR.
+its word, or to subtract it: NumPy has a fast path to add at many places, and none for XOR.
 
 References
 ----------
